@@ -541,6 +541,7 @@ class ProfilePayload:
     repeats: list[Avoidable] = field(default_factory=list)
     unused: list[UnusedRows] = field(default_factory=list)
     copied: list[Avoidable] = field(default_factory=list)
+    grown: list[Avoidable] = field(default_factory=list)
     discarded: list[Avoidable] = field(default_factory=list)
     sparse: list[Avoidable] = field(default_factory=list)
     transforms: list[Avoidable] = field(default_factory=list)

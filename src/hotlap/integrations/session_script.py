@@ -35,6 +35,7 @@ class SessionScript:
             invariants=[self._invariant(one) for one in payload.invariants],
             repeats=[self._avoidable(one) for one in payload.repeats],
             copied=[self._avoidable(one) for one in payload.copied],
+            grown=[self._avoidable(one) for one in payload.grown],
             discarded=[self._avoidable(one) for one in payload.discarded],
             sparse=[self._avoidable(one) for one in payload.sparse],
             transforms=[self._avoidable(one) for one in payload.transforms],

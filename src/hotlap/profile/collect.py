@@ -31,6 +31,7 @@ from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
 from hotlap.profile.sights import (
     COPIED,
     DISCARDED,
+    GROWN,
     REPEATED,
     SPARSE,
     TRANSFORMS,
@@ -65,7 +66,7 @@ _OF_DATA = re.compile(
 
 MEASURED = ("retained_graph",)
 """Techniques of which the probe measures at the place what it costs."""
-PRICED = ("loop_invariants", REPEATED, UNUSED, COPIED, DISCARDED, SPARSE, TRANSFORMS)
+PRICED = ("loop_invariants", REPEATED, UNUSED, COPIED, GROWN, DISCARDED, SPARSE, TRANSFORMS)
 """Sights that are only worth a word where what the probe saw costs time."""
 NOT_MEASURED = {
     "retained": "graphs that outlive their step",

@@ -64,6 +64,13 @@ COMPUTE_BEFORE = (
     "line, not before it, and interpolate after a 1x1 convolution; of rows that are concatenated, "
     "multiply each part by its own columns of the weight, pick, and add up"
 )
+GROWN = "grown_work"
+COMPUTED_BEFORE = "of what is computed here was computed before in the step, for a smaller input"
+KEEP_EARLIER = (
+    "keep the earlier results and compute those of the new part alone (a cache of keys and values, "
+    "the last state of a recurrent layer); where all inputs are known, one pass with a causal mask "
+    "gives every position"
+)
 SPARSE = "sparse_product"
 ALL_ZEROS = "a factor of the matrix product here is zero except for 1 element in"
 KEEP_SPARSE = (
@@ -81,6 +88,7 @@ MEANINGS = {
     REPEATED: COMPUTE_ONCE,
     UNUSED: PICK_FIRST,
     COPIED: COMPUTE_BEFORE,
+    GROWN: KEEP_EARLIER,
     DISCARDED: LEAVE_OUT,
     SPARSE: KEEP_SPARSE,
     TRANSFORMS: PAD,
@@ -119,6 +127,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_repeats(payload, folder),
         *_unused(payload, folder),
         *_copied(payload, folder),
+        *_grown(payload, folder),
         *_discarded(payload, folder),
         *_sparse(payload, folder),
         *_transforms(payload, folder),
@@ -184,6 +193,13 @@ def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         says = f"the same is computed here for {one.times} copies of each input"
         words = Words(says, COMPUTE_BEFORE)
         yield from _vain(payload, folder, one, COPIED, words, one.part)
+
+
+def _grown(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines that compute again what they had computed for a smaller input."""
+    for one in payload.grown:
+        words = Words(f"{one.part:.0%} {COMPUTED_BEFORE}", KEEP_EARLIER)
+        yield from _vain(payload, folder, one, GROWN, words, one.part)
 
 
 def _discarded(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

@@ -13,7 +13,6 @@ the same before an interpolation, whose weights add up to one, as after it.
 """
 
 import heapq
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Protocol
@@ -23,7 +22,7 @@ from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from hotlap.core.protocol import Avoidable
-from hotlap.seam.probe.repeats import LEAST_PART, LITTLE, Place, address, standing_for
+from hotlap.seam.probe.repeats import address, vain_lines
 from hotlap.seam.where import Lines
 
 LEAST = 64
@@ -172,24 +171,10 @@ def copied_work(runs: Sequence[Ran], before: Sequence[Ran]) -> list[Avoidable]:
 def _copied_work(runs: Sequence[Ran]) -> Iterator[Avoidable]:
     computing = [run for run in runs if not run.idle and str(run.func._overloadpacket) not in MOVES]
     mixed = {place for run in computing if run.copies == 1 for place in run.lines}
-    whole: dict[Place, float] = defaultdict(float)
-    chosen: dict[Place, list[Ran]] = defaultdict(list)
-    for run in computing:
-        for place in set(run.lines):
-            whole[place] += run.seconds
-        if run.lines and run.copies > 1:
-            chosen[standing_for(run.lines, mixed)].append(run)
     total = sum(run.seconds for run in runs)
-    for place, found in chosen.items():
-        spent = sum(map(_wasted, found))
-        if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]:
-            costliest = max(found, key=_wasted)
-            yield Avoidable(
-                place[0].co_filename, place[1], round(costliest.copies), spent / whole[place],
-                spent / total, costliest.differentiated,
-            )  # fmt: skip
+    return vain_lines(computing, mixed, total, _wasted, lambda run: round(run.copies))
 
 
 def _wasted(run: Ran) -> float:
     """Seconds that all copies but one take."""
-    return run.seconds * (1.0 - 1.0 / run.copies)
+    return run.seconds * (1.0 - 1.0 / run.copies) if run.copies > 1 else 0.0

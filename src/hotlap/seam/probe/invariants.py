@@ -30,6 +30,7 @@ from hotlap.seam.fourier import long_kernels
 from hotlap.seam.probe.copies import Copies, copied_work
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.discarded import Reads, confirmed, unused_results
+from hotlap.seam.probe.grown import Grown, grown_lines
 from hotlap.seam.probe.line_work import (
     Backward,
     Behind,
@@ -92,8 +93,9 @@ class _Run:
     number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
     writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
     twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies` for what it does
-    for copies: see `copies`; `sparse`: see `zeros`; `slow_length`: see `transforms`; `pairs`: see
-    `products`; `replaceable`: see `line_work`; `kept`, `made` and `reads`: see `discarded`.
+    for copies: see `copies`; `known`: see `grown`; `sparse`: see `zeros`; `slow_length`: see
+    `transforms`; `pairs`: see `products`; `replaceable`: see `line_work`; `kept`, `made` and
+    `reads`: see `discarded`.
     """
 
     lines: Lines
@@ -111,6 +113,7 @@ class _Run:
     differentiated: bool = False
     result: Result | None = None
     copies: float = 0.0
+    known: float = 0.0
     sparse: int = 0
     slow_length: int = 0
     pairs: Chain | None = None
@@ -125,7 +128,8 @@ class Invariants(Diagnosis):
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
     work comes several times in a step, `unused` those of whose results little is used, `copied`
-    those that compute the same for several copies, `discarded` those whose results nothing uses,
+    those that compute the same for several copies, `grown` those that compute again what has grown
+    a little, `discarded` those whose results nothing uses,
     `sparse` those that multiply by a factor of nearly all zeros,
     `transforms` those with Fourier transforms of a slow length, `pairs` those that sum up an
     element for each pair, `by_line` what ran from each line, `own` the operators of the lines
@@ -200,7 +204,8 @@ class Invariants(Diagnosis):
         self.value = {
             "invariants": self._found, "repeats": repeated_lines(runs),
             "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
-            "pairs": list(summed_pairs(runs)), "discarded": confirmed(self._discarded),
+            "grown": grown_lines(runs, before), "pairs": list(summed_pairs(runs)),
+            "discarded": confirmed(self._discarded),
             "sparse": marked_lines(runs, before, "sparse"),
             "transforms": marked_lines(runs, before, "slow_length"),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
@@ -232,6 +237,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._numbers = 0
         self._checksum = _Checksum()
         self._apart = Apart()
+        self._grown = Grown()
         self._forget()
 
     def discarded(self) -> list[Avoidable]:
@@ -244,6 +250,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for run in runs:
             run.made, run.reads = [], []
             run.result = None if self._missed else run.result
+        self._grown.restart()
         self._forget()
         return runs, behind
 
@@ -383,6 +390,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._reads.note(run, there, given_back, written)
         if not run.idle:
             run.copies = self._copies.of(func, given, results)
+            run.known = self._grown.part_known(run.lines, func, results)
             run.sparse, run.slow_length = zeros_for_each(func, args), slow_length(func, args)
             self._products.note(run, func, given, results)
         for tensor in results:

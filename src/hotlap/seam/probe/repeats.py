@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import CodeType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch._ops import OpOverload
@@ -159,6 +159,35 @@ def _marked(runs: Sequence[Marked], mark: str) -> Iterator[Avoidable]:
             costliest = max(marked, key=lambda run: run.seconds)
             yield Avoidable(
                 place[0].co_filename, place[1], getattr(costliest, mark), spent / whole[place],
+                spent / total, costliest.differentiated,
+            )  # fmt: skip
+
+
+Run = TypeVar("Run", bound=Marked)
+
+
+def vain_lines(
+    computing: Iterable[Run], mixed: Container[Place], total: float,
+    in_vain: Callable[[Run], float], times: Callable[[Run], int],
+) -> Iterator[Avoidable]:  # fmt: skip
+    """The lines of the user's that compute something in vain, if it is more than a little.
+
+    `in_vain`: the seconds of an operator that need not be; `times`: what to say of the costliest.
+    `mixed`: lines with other work as well; `total`: seconds of all operators of the step.
+    """
+    whole: dict[Place, float] = defaultdict(float)
+    chosen: dict[Place, list[Run]] = defaultdict(list)
+    for run in computing:
+        for place in set(run.lines):
+            whole[place] += run.seconds
+        if run.lines and in_vain(run):
+            chosen[standing_for(run.lines, mixed)].append(run)
+    for place, found in chosen.items():
+        spent = sum(map(in_vain, found))
+        if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]:
+            costliest = max(found, key=in_vain)
+            yield Avoidable(
+                place[0].co_filename, place[1], times(costliest), spent / whole[place],
                 spent / total, costliest.differentiated,
             )  # fmt: skip
 

@@ -109,6 +109,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         repeats=timed.get("repeats", []),
         unused=timed.get("unused", []),
         copied=timed.get("copied", []),
+        grown=timed.get("grown", []),
         discarded=timed.get("discarded", []),
         sparse=timed.get("sparse", []),
         transforms=timed.get("transforms", []),
