@@ -211,6 +211,14 @@ def test_the_page_of_a_profile_says_what_the_terminal_says() -> None:
     assert AT_MOST not in unescape(html.page(unbound))
 
 
+def test_phases_of_one_colour_differ_by_stripes() -> None:
+    phase = {"mean": 0.001, "share": 0.5, "p10": 0.001, "p90": 0.001, "usual": None, "cpu": 0.0}
+    phases = [phase | {"name": name} for name in ("evaluation", "evaluation_data")]
+    page = html.page(profile() | {"phases": phases})
+    assert page.count('class="striped"') == 2, "in the bar and in the legend"
+    assert 'class="striped"' not in PAGES["profile"]
+
+
 def test_the_page_of_a_profile_without_a_problem_names_the_line_that_takes_most() -> None:
     line = {"place": "t.py:7", "function": "f", "text": "svd(x)", "share": 1.0, "samples": 99}
     lines = profile() | {"findings": [], "lines": {"forward": [line]}}

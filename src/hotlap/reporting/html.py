@@ -335,6 +335,7 @@ def _bars(phases: Mapping[str, float], whole: float) -> list[Document]:
             "share": seconds / whole if whole else 0.0,
             "percent": round(100 * seconds / whole, 2) if whole else 0.0,
             "colour": _colour(name),
+            "striped": name in BLENDED,
         }
         for name, seconds in phases.items()
         if seconds > 0

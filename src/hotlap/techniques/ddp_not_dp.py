@@ -33,6 +33,17 @@ technique = Technique(
             check="hotlap.source.checks.devices:data_parallel",
             phases=("copy", "forward", "backward"),
         ),
+        Pattern(
+            id="gradients_reduced_by_hand",
+            says="each gradient is reduced over the ranks by itself, after the backward pass",
+            remedy=(
+                "wrap the model in DistributedDataParallel, which reduces them in buckets while "
+                "the backward pass runs; where it is wrapped already, drop this: it does it again"
+            ),
+            ignore="the model has few parameters",
+            check="hotlap.source.checks.ranks:gradients_reduced_by_hand",
+            phases=("optimizer", "backward", "other"),
+        ),
     ),
     examples=(
         Example(

@@ -9,7 +9,7 @@ from hotlap.source.checks.context import in_test, is_constant
 from hotlap.source.constants import constant
 from hotlap.source.module import Source
 from hotlap.source.passed import slot
-from hotlap.source.tree import Loop, text
+from hotlap.source.tree import Loop, keyword, names_in, text
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
 SAMPLER = "torch.utils.data.DistributedSampler"
@@ -22,6 +22,29 @@ def gradients_beside_buckets(source: Source, _: Technique) -> Iterator[ast.AST]:
         given = source.arguments(call)
         if given is not None and constant(source, given.get(_AS_VIEW)) in (None, False):
             yield call
+
+
+def gradients_reduced_by_hand(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`for p in model.parameters(): dist.all_reduce(p.grad)`, over all ranks."""
+    for call in source.calls("torch.distributed.all_reduce"):
+        of = call.args[0] if call.args else keyword(call, "tensor")
+        among = any(
+            isinstance(loop, ast.For) and _is_gradient(of, names_in(loop.target))
+            for loop in source.tree.loops(call)
+        )
+        plain = not (keyword(call, "group") or keyword(call, "async_op"))
+        if among and plain and not in_test(source, call):
+            yield call
+
+
+def _is_gradient(node: ast.expr | None, names: set[str]) -> bool:
+    """`p.grad` or `p.grad.data` of one of some names."""
+    match node:
+        case ast.Attribute(value=inner, attr="data"):
+            return _is_gradient(inner, names)
+        case ast.Attribute(value=ast.Name(id=name), attr="grad"):
+            return name in names
+    return False
 
 
 def unused_parameters_searched(source: Source, _: Technique) -> Iterator[ast.AST]:
