@@ -436,7 +436,9 @@ class _Checksum:
         with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
             plain = tensor.detach().resolve_conj()
             plain = torch.view_as_real(plain) if plain.is_complex() else plain
-            flat = (plain.to(torch.uint8) if plain.dtype == torch.bool else plain).reshape(-1)
+            if plain.dtype == torch.bool or (plain.is_floating_point() and plain.itemsize == 1):
+                plain = plain.contiguous().view(torch.uint8)  # no kernel hashes them as they are
+            flat = plain.reshape(-1)
             return torch.hash_tensor(flat), self._folded(flat)
 
     def _folded(self, flat: torch.Tensor) -> torch.Tensor:
