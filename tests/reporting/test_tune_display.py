@@ -11,7 +11,7 @@ from rich.console import Console
 from hotlap.core.spec import Mode
 from hotlap.core.technique import Numerics
 from hotlap.reporting import live_screen
-from hotlap.reporting.tune_display import TuneDisplay, bar
+from hotlap.reporting.tune_display import NOTHING_NEW, TuneDisplay, bar
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -53,6 +53,18 @@ def test_a_pipe_gets_one_line_for_each_event_and_none_when_silent() -> None:
     with display.showing():
         play(display)
     assert silent.getvalue() == ""
+
+
+def test_a_race_that_gave_no_further_pair_repeats_no_figure() -> None:
+    stream = io.StringIO()
+    display = TuneDisplay(Console(file=stream, width=200), CONFIG, verbose=True)
+    with display.showing():
+        for _ in range(2):
+            display.racing("cached_dataset", {})
+            display.outcome(KEPT)
+    *_, first, _, second = stream.getvalue().splitlines()
+    assert "1.30x" in first
+    assert second == f"hotlap: cached_dataset: {NOTHING_NEW}"
 
 
 def test_as_many_candidates_are_named_as_are_counted() -> None:

@@ -25,6 +25,7 @@ BAR_COLUMNS = 25
 BAR_RANGE = 4.0  # the bar shows ratios from 1 / 4 to 4
 RESERVED_LINES = 10
 LEGEND = "o speed, = interval, | no change"
+NOTHING_NEW = "as before; what was left of the time gave no further pair"
 
 
 class TuneDisplay(LiveScreen):
@@ -79,10 +80,12 @@ class TuneDisplay(LiveScreen):
         told = outcome.race or outcome.status in {Status.CRASHED, Status.INCONCLUSIVE}
         if not (told or begun):
             return
-        same = (outcome.technique, outcome.values)
-        self._outcomes = [r for r in self._outcomes if (r.technique, r.values) != same] + [outcome]
+        before = [row for row in self._outcomes if row.same_as(outcome)]
+        self._outcomes = [row for row in self._outcomes if row not in before] + [outcome]
         self._racing = ""
-        self._say(plain(outcome))
+        again = [plain(outcome)] == [plain(row) for row in before]
+        name = named(outcome.technique, outcome.values)
+        self._say(f"{name}: {NOTHING_NEW}" if again else plain(outcome))
 
     def _tick(self) -> None:
         now = time.monotonic()
