@@ -27,6 +27,7 @@ from hotlap.common.apart import Apart
 from hotlap.common.plain import PLAIN as PLAIN_TENSORS
 from hotlap.core.protocol import Avoidable, Invariant
 from hotlap.seam.fourier import long_kernels
+from hotlap.seam.probe.checksum import Checksum, Checksums, agree
 from hotlap.seam.probe.copies import Copies, copied_work
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.discarded import Reads, confirmed, unused_results
@@ -60,9 +61,6 @@ from hotlap.seam.where import Lines, modules, users_lines
 
 FEW = 16
 """Elements up to which a tensor of the CPU is compared by its values."""
-FOLDED = 1 << 20
-"""Elements that one pass of a checksum takes together."""
-GOLDEN = 0.6180339887498949
 _FILLING = ("zeros", "ones", "full", "empty", "empty_strided")
 FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", f"new_{name}")}
 """Operators whose result, more often than not, is there to be written into, also by NumPy."""
@@ -75,8 +73,6 @@ DEEPEST = 32
 INDEX, CONVOLUTION = torch.ops.aten.index.Tensor, torch.ops.aten.convolution.default
 CALLS_MODE = frozenset({"torch._compile", "torch._dynamo.eval_frame"})
 DIFFERENTIATES = "torch._functorch.eager_transforms"
-
-Checksums = tuple[torch.Tensor, ...]
 
 
 class _VariesError(Exception):
@@ -235,7 +231,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.expected: set[Hashable] = set()
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._numbers = 0
-        self._checksum = _Checksum()
+        self._checksum = Checksum()
         self._apart = Apart()
         self._grown = Grown()
         self._forget()
@@ -425,38 +421,6 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._last[at] = run
 
 
-class _Checksum:
-    """Two checksums of a tensor: one that shows each change of a bit, one that shows places."""
-
-    def __init__(self) -> None:
-        self._weights: dict[tuple[torch.device, torch.dtype], torch.Tensor] = {}
-
-    def of(self, tensor: torch.Tensor) -> Checksums:
-        """The checksums, as tensors of no dimension: on a GPU nothing waits for them."""
-        with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
-            plain = tensor.detach().resolve_conj()
-            plain = torch.view_as_real(plain) if plain.is_complex() else plain
-            if plain.dtype == torch.bool or (plain.is_floating_point() and plain.itemsize == 1):
-                plain = plain.contiguous().view(torch.uint8)  # no kernel hashes them as they are
-            flat = plain.reshape(-1)
-            return torch.hash_tensor(flat), self._folded(flat)
-
-    def _folded(self, flat: torch.Tensor) -> torch.Tensor:
-        kind = torch.float64 if flat.dtype == torch.float64 else torch.float32
-        flat, weights = flat.to(kind), self._weights_of(flat.device, kind)
-        while len(flat) > FOLDED:
-            whole = len(flat) // FOLDED * FOLDED
-            flat = torch.cat([flat[:whole].view(-1, FOLDED) @ weights, flat[whole:]])
-        return flat @ weights[: len(flat)]
-
-    def _weights_of(self, device: torch.device, kind: torch.dtype) -> torch.Tensor:
-        """Numbers between 0.5 and 1.5, without the program's generators."""
-        if (device, kind) not in self._weights:
-            count = torch.arange(FOLDED, device=device, dtype=torch.float64)
-            self._weights[device, kind] = ((count * GOLDEN) % 1.0 + 0.5).to(kind)
-        return self._weights[device, kind]
-
-
 def _caller(frame: FrameType) -> FrameType:
     """The frame that called an operator, behind those in which torch calls the mode."""
     while frame.f_globals.get("__name__") in CALLS_MODE and frame.f_back is not None:
@@ -566,11 +530,7 @@ def _kept(runs: list[_Run], same: set[_Run]) -> Iterator[_Run]:
 
 
 def _alike(one: _Run, other: _Run) -> bool:
-    if one.checksums is None or other.checksums is None:
-        return False
-    pairs = zip(one.checksums, other.checksums, strict=False)
-    alike = all(torch.equal(*(sum_.nan_to_num() for sum_ in pair)) for pair in pairs)
-    return alike and len(one.checksums) == len(other.checksums)
+    return one.checksums is not None and agree(one.checksums, other.checksums)
 
 
 def _blocks(chosen: dict[Place, float], mixed: set[Place]) -> list[list[Place]]:
