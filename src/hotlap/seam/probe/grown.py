@@ -32,7 +32,9 @@ DIFFERENT = 8
 NEAREST = 2
 """Smaller shapes that a result is compared with, the largest first."""
 MOST_KNOWN = 64
-"""Results of a shape that are remembered: layers of a model share their lines."""
+"""Results of a shape that are kept: layers of a model share their lines."""
+MOST_KEPT = 1 << 24
+"""Elements of a step's results that are kept for comparison: 64 MiB."""
 BATCHES = 3
 """Numbers of samples that are tried of a matrix, the most frequent ones of the step."""
 MOST_IN_VAIN = 24
@@ -79,6 +81,7 @@ class Grown:
         self._shapes: dict[Key, set[Shape]] = defaultdict(set)
         self._known: dict[Key, dict[Shape, list[torch.Tensor]]] = defaultdict(dict)
         self._in_vain: Counter[Key] = Counter()
+        self._room = MOST_KEPT
 
     def restart(self) -> None:
         """A step is over."""
@@ -103,9 +106,10 @@ class Grown:
         known = self._known[key]
         part = self._part(result, known)
         self._in_vain[key] += 1 if known and not part else 0
-        same = known.setdefault(shape, [])
-        if len(same) < MOST_KNOWN:
-            same.append(_few(result))
+        same, few = known.setdefault(shape, []), _few(result)
+        if few.numel() <= self._room and len(same) < MOST_KNOWN:
+            self._room -= few.numel()
+            same.append(few)
         return part
 
     def _part(self, result: torch.Tensor, known: dict[Shape, list[torch.Tensor]]) -> float:
@@ -136,9 +140,10 @@ def _size(shape: Shape) -> int:
 
 
 def _few(result: torch.Tensor) -> torch.Tensor:
-    """What stands for a result: columns of a matrix, elements of any other."""
+    """What stands for a result: columns of a matrix, elements of any other; a copy."""
     if result.dim() == 2:
-        return result.detach()[:, :: max(1, result.shape[1] // COLUMNS)].float()
+        columns = result.detach()[:, :: max(1, result.shape[1] // COLUMNS)]
+        return columns.to(torch.float32, copy=True)
     return _at(result, tuple(result.shape))
 
 
