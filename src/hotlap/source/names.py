@@ -55,18 +55,25 @@ class Names:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._bound: dict[Scope, dict[str, str]] = {}
+        self._known: dict[ast.AST, str] = {}
         for node, name, dotted in (*_imported(tree), *_definitions(tree), *_stored(tree)):
             self._put(node, name, dotted)
         for alias in filter(_is_alias, tree.every(ast.Assign)):
             for target in alias.targets:
                 if isinstance(target, ast.Name):
-                    self._put(alias, target.id, self.of(alias.value))
+                    self._put(alias, target.id, self._of(alias.value))
 
     def of(self, node: ast.AST) -> str:
         """The dotted name behind a name or attribute chain; empty when not known.
 
         A name bound nowhere in the module stands for itself: `print`, `len`.
         """
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = self._of(node)
+        return found
+
+    def _of(self, node: ast.AST) -> str:
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
