@@ -215,12 +215,13 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         state += ": it broke parity" if result.broke_parity else ""
         found.append(("written:", f"{written} ({state})"))
         asleep = PASSIVE_WAIT if slept else {}
-        if not result.broke_parity:
-            found.append(("use it:", "\n".join(plain_lines(used, asleep))))
+        label = "use it:" if result.confirmed else "try it:"
+        if not (result.broke_parity or _looks_slower(result)):
+            found.append((label, "\n".join(plain_lines(used, asleep))))
             found += [("", ON_A_BUSY_MACHINE)] if asleep else []
     if dependent:
         loaded = "\n".join(plain_lines(used, _assigned(dependent[0])))
-        found += [] if ("use it:", loaded) in found else [("under load:", loaded)]
+        found += [] if loaded in dict(found).values() else [("under load:", loaded)]
     if result.open and (result.timed or not result.failed):
         found += _settling(result, written)
     if slept and not dependent:
@@ -229,6 +230,11 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found += [] if written else [("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT)))]
     calm = _when_calm(dependent, command)
     return [*found, ("when calm:", "\n".join(calm))] if calm else found
+
+
+def _looks_slower(result: TuneResult) -> bool:
+    """Whether the best guess of the recipe's final race is that nothing is gained."""
+    return result.final is not None and result.final.estimate.ratio <= 1.0
 
 
 def _sleep_refuted(result: TuneResult) -> bool:
@@ -306,7 +312,7 @@ def _settling(result: TuneResult, written: Path | None) -> list[tuple[str, str]]
 
 
 def _base(result: TuneResult, written: Path | None) -> tuple[str, list[str], list[str]]:
-    """The option that has a recipe on in every race, what stays on, and what is raced again.
+    """The option that has a recipe on in every race, what it has on, and what is raced again.
 
     What was kept and not confirmed is raced again, on top of the recipe that this tune began with.
     """
@@ -314,9 +320,9 @@ def _base(result: TuneResult, written: Path | None) -> tuple[str, list[str], lis
     again = [] if result.confirmed and written else kept
     recipe = str(written) if kept and not again else result.base_recipe
     if not recipe:
-        return "", again, again
+        return "", [], again
     into = "" if recipe == NAME else f" --recipe {shlex.quote(recipe)}"
-    on = [*result.base, *again] if again else result.chosen or kept or result.base
+    on = result.base if again else result.chosen or kept or result.base
     return f"--base {shlex.quote(recipe)}{into}", list(on), again
 
 

@@ -148,8 +148,21 @@ def _draws(source: Source, node: ast.AST) -> bool:
 
 
 def _beginning(node: ast.AST | None) -> bool:
-    """Whether it is the beginning of a sequence: `...[:k]`."""
+    """Whether it is the beginning of a sequence: `...[:k]`, but not all whole batches of it."""
     match node:
         case ast.Subscript(slice=ast.Slice(lower=None, upper=upper)):
-            return upper is not None
+            return upper is not None and not _whole_batches(upper)
+    return False
+
+
+def _whole_batches(upper: ast.expr) -> bool:
+    """`n // size * size` or `n - n % size`: all but what fills no batch."""
+    match upper:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return any(
+                isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv)
+                for one in (left, right)
+            )
+        case ast.BinOp(op=ast.Sub(), right=ast.BinOp(op=ast.Mod())):
+            return True
     return False
