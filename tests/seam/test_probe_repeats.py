@@ -1,5 +1,7 @@
 """Work that a step does several times, as a diagnostic step sees it."""
 
+import contextlib
+
 import pytest
 import torch
 from probing_help import line_of, probed
@@ -141,3 +143,48 @@ def view_written_between(net, x):
 )  # fmt: skip
 def test_what_differs_is_no_repetition(twice):
     assert found(twice) == []
+
+
+class Unrolled(nn.Module):
+    def __init__(self, wrap):
+        super().__init__()
+        self.inner, self.outer = wrap(nn.Linear(128, 128)), wrap(nn.Linear(128, 128))
+
+    def forward(self, x):
+        for _ in range(6):
+            gate = self.inner(x).sigmoid()
+            x = gate * self.outer(x).tanh()
+        return x
+
+
+def unrolled(wrap, around=contextlib.nullcontext):
+    """The profile of a training of layers that each step uses several times."""
+    model = Unrolled(wrap)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            with around():
+                model(torch.randn(8, 128)).square().mean().backward()
+            optimizer.step()
+    return session.profile
+
+
+@pytest.mark.parametrize(
+    "wrap", [nn.utils.parametrizations.weight_norm, nn.utils.parametrizations.orthogonal]
+)
+def test_parametrized_weights_that_are_computed_again_are_one_finding(wrap):
+    profile = unrolled(wrap)
+    (row,) = profile["parametrized"]
+    lines = {line_of(Unrolled.forward, "self.inner"), line_of(Unrolled.forward, "self.outer")}
+    assert f"{short(row['path'])}:{row['line']}" in lines
+    assert row["differentiated"]
+    assert row["times"] == 6
+    assert row["share"] > 0.05
+    assert not profile["repeats"]
+
+
+def test_parametrized_weights_that_are_kept_are_not_named():
+    wrap = nn.utils.parametrizations.weight_norm
+    assert not unrolled(wrap, nn.utils.parametrize.cached)["parametrized"]
+    assert not unrolled(lambda layer: layer)["parametrized"]

@@ -540,6 +540,7 @@ class ProfilePayload:
     invariants: list[Invariant] = field(default_factory=list)
     repeats: list[Avoidable] = field(default_factory=list)
     unused: list[UnusedRows] = field(default_factory=list)
+    parametrized: list[Avoidable] = field(default_factory=list)
     copied: list[Avoidable] = field(default_factory=list)
     grown: list[Avoidable] = field(default_factory=list)
     discarded: list[Avoidable] = field(default_factory=list)

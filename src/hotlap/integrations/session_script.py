@@ -34,6 +34,7 @@ class SessionScript:
             retained=[self._holder(holder) for holder in payload.retained],
             invariants=[self._invariant(one) for one in payload.invariants],
             repeats=[self._avoidable(one) for one in payload.repeats],
+            parametrized=[self._avoidable(one) for one in payload.parametrized],
             copied=[self._avoidable(one) for one in payload.copied],
             grown=[self._avoidable(one) for one in payload.grown],
             discarded=[self._avoidable(one) for one in payload.discarded],

@@ -32,6 +32,7 @@ from hotlap.profile.sights import (
     COPIED,
     DISCARDED,
     GROWN,
+    PARAMETRIZED,
     REPEATED,
     SPARSE,
     TRANSFORMS,
@@ -66,7 +67,17 @@ _OF_DATA = re.compile(
 
 MEASURED = ("retained_graph",)
 """Techniques of which the probe measures at the place what it costs."""
-PRICED = ("loop_invariants", REPEATED, UNUSED, COPIED, GROWN, DISCARDED, SPARSE, TRANSFORMS)
+PRICED = (
+    "loop_invariants",
+    REPEATED,
+    PARAMETRIZED,
+    UNUSED,
+    COPIED,
+    GROWN,
+    DISCARDED,
+    SPARSE,
+    TRANSFORMS,
+)
 """Sights that are only worth a word where what the probe saw costs time."""
 NOT_MEASURED = {
     "retained": "graphs that outlive their step",

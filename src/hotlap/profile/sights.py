@@ -51,6 +51,12 @@ VECTORISE = (
 REPEATED = "repeated_in_step"
 COMPUTED_AGAIN = "a step computes the same here several times: the same operators on the same data"
 COMPUTE_ONCE = "compute it once in a step, and pass the result on"
+PARAMETRIZED = "parametrized_weights"
+WEIGHTS_AGAIN = "parametrized weights are computed anew each time that they are read"
+CACHE_WEIGHTS = (
+    "run the forward passes of a step in `with torch.nn.utils.parametrize.cached():`, which "
+    "computes each weight once"
+)
 UNUSED = "unused_rows"
 PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
 DIAGONAL_USED = "only the diagonal of the matrix computed here is used"
@@ -86,6 +92,7 @@ PAIRWISE = "pairwise_matmul"
 MEANINGS = {
     "environment_step": VECTORISE,
     REPEATED: COMPUTE_ONCE,
+    PARAMETRIZED: CACHE_WEIGHTS,
     UNUSED: PICK_FIRST,
     COPIED: COMPUTE_BEFORE,
     GROWN: KEEP_EARLIER,
@@ -125,6 +132,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_warnings(payload.warnings, folder),
         *_invariants(payload, folder),
         *_repeats(payload, folder),
+        *_parametrized(payload, folder),
         *_unused(payload, folder),
         *_copied(payload, folder),
         *_grown(payload, folder),
@@ -174,6 +182,13 @@ def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     for one in payload.repeats:
         words = Words(f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE)
         yield from _vain(payload, folder, one, REPEATED, words, one.part)
+
+
+def _parametrized(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """What parametrized weights take that were known, on the line that takes most of it."""
+    for one in payload.parametrized:
+        words = Words(f"{WEIGHTS_AGAIN} ({one.times} times in a step)", CACHE_WEIGHTS)
+        yield from _vain(payload, folder, one, PARAMETRIZED, words, one.part)
 
 
 def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

@@ -50,6 +50,7 @@ from hotlap.seam.probe.repeats import (
     Twins,
     address,
     marked_lines,
+    parametrized_work,
     repeated_lines,
     standing_for,
 )
@@ -73,6 +74,7 @@ DEEPEST = 32
 INDEX, CONVOLUTION = torch.ops.aten.index.Tensor, torch.ops.aten.convolution.default
 CALLS_MODE = frozenset({"torch._compile", "torch._dynamo.eval_frame"})
 DIFFERENTIATES = "torch._functorch.eager_transforms"
+PARAMETRIZES = "torch.nn.utils.parametrize"
 
 
 class _VariesError(Exception):
@@ -87,11 +89,11 @@ class _Run:
     tells it from the others of its step: lines, signature, and how often both had come. `checksums`
     of its result, None where they are not known. `idle`: it makes a view, or memory that holds one
     number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
-    writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
-    twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies` for what it does
-    for copies: see `copies`; `known`: see `grown`; `sparse`: see `zeros`; `slow_length`: see
-    `transforms`; `pairs`: see `products`; `replaceable`: see `line_work`; `kept`, `made` and
-    `reads`: see `discarded`.
+    writes to, the operator that did so last. `twin`, `differentiated` and `parametrized` are for
+    what a step does twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies`
+    for what it does for copies: see `copies`; `known`: see `grown`; `sparse`: see `zeros`;
+    `slow_length`: see `transforms`; `pairs`: see `products`; `replaceable`: see `line_work`;
+    `kept`, `made` and `reads`: see `discarded`.
     """
 
     lines: Lines
@@ -107,6 +109,7 @@ class _Run:
     writes: bool = False
     twin: Hashable = None
     differentiated: bool = False
+    parametrized: bool = False
     result: Result | None = None
     copies: float = 0.0
     known: float = 0.0
@@ -123,7 +126,8 @@ class Invariants(Diagnosis):
     """Follows steps along the other diagnoses.
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
-    work comes several times in a step, `unused` those of whose results little is used, `copied`
+    work comes several times in a step, `parametrized` what weights of parametrized layers take of
+    that, `unused` those of whose results little is used, `copied`
     those that compute the same for several copies, `grown` those that compute again what has grown
     a little, `discarded` those whose results nothing uses,
     `sparse` those that multiply by a factor of nearly all zeros,
@@ -199,6 +203,7 @@ class Invariants(Diagnosis):
         ]
         self.value = {
             "invariants": self._found, "repeats": repeated_lines(runs),
+            "parametrized": parametrized_work(runs),
             "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
             "grown": grown_lines(runs, before), "pairs": list(summed_pairs(runs)),
             "discarded": confirmed(self._discarded),
@@ -309,8 +314,10 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Find what stands for an operator, before it runs."""
         func = run.func
         run.idle = getattr(func, "is_view", False) or str(func._overloadpacket) in FILLS
+        around = modules(frame)
+        run.parametrized = PARAMETRIZES in around
         with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
-            run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
+            run.signature = None if _differentiates(around) else self._signature(func, args, kwargs)
             self._came[run.lines, run.signature] += 1
             run.name = (run.lines, run.signature, self._came[run.lines, run.signature])
         run.twin = self._twins.of(func, args, kwargs)
@@ -428,9 +435,12 @@ def _caller(frame: FrameType) -> FrameType:
     return frame
 
 
-def _differentiates(frame: FrameType) -> bool:
-    """Whether an operator is differentiated though its tensors do not say so: by torch.func."""
-    return forward_ad._current_level >= 0 or DIFFERENTIATES in modules(frame)
+def _differentiates(around: Sequence[str]) -> bool:
+    """Whether an operator is differentiated though its tensors do not say so: by torch.func.
+
+    `around`: the modules whose functions call it.
+    """
+    return forward_ad._current_level >= 0 or DIFFERENTIATES in around
 
 
 def _written(

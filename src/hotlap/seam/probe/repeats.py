@@ -50,6 +50,7 @@ class Ran(Protocol):
     """An operator that ran: `twin` stands for it (None: not known).
 
     Nothing is saved where it is `idle`, or `writes`: it has more than a result then.
+    `parametrized`: it computes a weight that `torch.nn.utils.parametrize` makes of others.
     """
 
     lines: Lines
@@ -58,6 +59,7 @@ class Ran(Protocol):
     idle: bool
     writes: bool
     differentiated: bool
+    parametrized: bool
 
 
 class Twins:
@@ -213,6 +215,8 @@ def repeated_lines(runs: Sequence[Ran]) -> list[Avoidable]:
     differentiated: set[Place] = set()
     for group in groups.values():
         for run in filter(_saves, group[1:]):
+            if run.parametrized:
+                continue
             place = standing_for(run.lines, mixed)
             seconds[place] += run.seconds
             times[place] = max(times[place], len(group))
@@ -228,4 +232,31 @@ def repeated_lines(runs: Sequence[Ran]) -> list[Avoidable]:
         )
         for place, spent in seconds.items()
         if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]
+    ]  # fmt: skip
+
+
+def parametrized_work(runs: Sequence[Ran]) -> list[Avoidable]:
+    """What a step spends on weights of parametrized layers that it has computed before.
+
+    One cache for all of them saves it, so that the costliest line stands for the others.
+    """
+    came: Counter[Hashable] = Counter()
+    seconds: dict[Place, float] = defaultdict(float)
+    whole: dict[Place, float] = defaultdict(float)
+    for run in filter(_saves, runs):
+        whole[run.lines[0]] += run.seconds
+        if run.parametrized and run.twin is not None:
+            came[run.twin] += 1
+            seconds[run.lines[0]] += run.seconds * (came[run.twin] > 1)
+    spent, total = sum(seconds.values()), sum(run.seconds for run in runs)
+    if not spent or spent < LITTLE * total:
+        return []
+    code, line = max(seconds, key=lambda place: seconds[place])
+    several = [at for of, at in seconds if of is code]
+    return [
+        Avoidable(
+            code.co_filename, line, max(came.values()), spent / sum(whole[one] for one in seconds),
+            spent / total, any(run.differentiated for run in runs if run.parametrized),
+            min(several) if len(seconds) > 1 else 0,
+        )
     ]  # fmt: skip

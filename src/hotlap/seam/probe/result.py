@@ -108,6 +108,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         invariants=followed.get("invariants", []),
         repeats=timed.get("repeats", []),
         unused=timed.get("unused", []),
+        parametrized=timed.get("parametrized", []),
         copied=timed.get("copied", []),
         grown=timed.get("grown", []),
         discarded=timed.get("discarded", []),
