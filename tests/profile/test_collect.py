@@ -500,6 +500,21 @@ def test_many_small_operators_in_loops_that_do_not_train(tmp_path, rounds, behin
     assert all(f.problem and f"{rounds:,} small operators" in f.what for f in loops)
 
 
+def test_many_small_operators_between_the_phases_are_one_finding(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(LOOPS)
+    ran = {"5": [1500, 1e-3, 0.0]}
+    phases = {
+        name: {"mean": s, "p10": s, "p90": s}
+        for name, s in {"other": 0.005, "forward": 0.003}.items()
+    }
+    lines = {"5": {"other": (0.9, 60, [])}}
+    found = made(script, lines, operators_on={str(script): ran}, phases=phases).findings
+    (one,) = [f for f in found if f.place.endswith("train.py:5")]
+    assert "1,500 small operators" in one.what
+    assert one.remedies[0].phases == ("other",)
+
+
 @pytest.mark.parametrize(
     ("source", "technique", "shown"),
     [

@@ -171,8 +171,11 @@ def _all(own: list[Finding], spots: list[Costed], seen: Seen, profile: Profile) 
     found = [replace(one, problem=one.problem and not free(one, seen)) for one in known.findings]
     by_others = sum(known.explained.get(phase, 0.0) for phase in FORWARD)
     outside = outside_of_torch(profile, folder, known.places, by_others)
-    loops = small_operators(profile, folder, known.places, by_others)
-    return [*found, *outside, *loops, *advised(seen, known.explained, known.places)]
+    taken = dict.fromkeys(known.places, profile.step)
+    taken |= {at: one.share * profile.step for one in found for at in (one.place, *one.also)}
+    loops = small_operators(profile, folder, taken, by_others)
+    places = known.places | {one.place for one in loops}
+    return [*found, *outside, *loops, *advised(seen, known.explained, places)]
 
 
 def _ranked(found: list[Finding], folder: Path) -> tuple[Finding, ...]:

@@ -1,7 +1,7 @@
 """Loops of the user's that run many small operators of torch one by one."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,8 @@ SMALL = 50e-6
 its work."""
 ALIKE = 0.7
 """Part of the costliest loop's time that those around it, and in it, take as well."""
+EXPLAINED = 0.5
+"""Part of a loop's time from which the findings of its lines say enough."""
 GIVES = 0.5
 """Part of the loop's time that is expected to go where its rounds are taken together."""
 _TRAINS = ("backward", "optimizer", "evaluation")
@@ -28,34 +30,45 @@ _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.D
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop: `operators` of a step, seconds `forward` and behind it, and its costliest line."""
+    """A loop: `operators` of a step, and its costliest line.
+
+    Seconds in the `forward` pass, in what is `other` than the phases of a step, and behind them.
+    """
 
     path: Path
     lines: range
     operators: int
     forward: float
+    other: float
     backward: float
     line: int
 
     @property
     def seconds(self) -> float:
-        """Forward and behind it."""
-        return self.forward + self.backward
+        """All of them."""
+        return self.forward + self.other + self.backward
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases of a step that it takes time in."""
+        seconds = {"forward": self.forward, "backward": self.backward, "other": self.other}
+        return tuple(name for name, spent in seconds.items() if spent)
 
 
 def small_operators(
-    profile: Profile, folder: Path, taken: Collection[str], explained: float
+    profile: Profile, folder: Path, taken: Mapping[str, float], explained: float
 ) -> list[Finding]:
     """The finding of the costliest loop; of loops that lie in each other, of all.
 
-    Not of one with lines that have a finding of their own (`taken`), nor of what other findings
-    explain: so many seconds of the forward pass. Nor of a loop that trains: its rounds are steps.
+    Not of one most of which findings explain that its lines have (`taken`: their seconds), nor of
+    what other findings explain: so many seconds of the forward pass. Nor of a loop that trains: its
+    rounds are steps.
     """
     if profile.facts.get("compiled") or not profile.step:
         return []
     free = [loop for loop in _loops(profile) if _free(loop, folder, taken)]
-    most = max((loop.seconds for loop in free), default=0.0)
-    if most - explained < LEAST * profile.step:
+    most = max((loop.seconds - min(explained, loop.forward) for loop in free), default=0.0)
+    if most < LEAST * profile.step:
         return []
     nested = sorted(
         (one for one in free if one.seconds >= ALIKE * most), key=lambda one: one.operators
@@ -64,16 +77,16 @@ def small_operators(
     place, *around = dict.fromkeys(f"{shown(one.path, folder)}:{one.line}" for one in nested)
     share = min(1.0, loop.seconds / profile.step)
     words = f"{loop.operators:,} small operators of torch, one by one, in a loop"
-    phases = ("forward", "backward") if loop.backward else ("forward",)
     what = headline(words, share, profile.step)
-    remedy = Remedy(NAME, ONE_BY_ONE, phases, place, NO_BOUND, GIVES * share)
+    remedy = Remedy(NAME, ONE_BY_ONE, loop.phases, place, NO_BOUND, GIVES * share)
     text = line_of(loop.path, loop.line)
     return [Finding(what, place, text, share, NO_BOUND, (remedy,), tuple(around))]
 
 
-def _free(loop: _Loop, folder: Path, taken: Collection[str]) -> bool:
+def _free(loop: _Loop, folder: Path, taken: Mapping[str, float]) -> bool:
     name = shown(loop.path, folder)
-    return not any(f"{name}:{line}" in taken for line in loop.lines)
+    known = sum(taken.get(f"{name}:{line}", 0.0) for line in loop.lines)
+    return known <= EXPLAINED * loop.seconds
 
 
 def _loops(profile: Profile) -> Iterator[_Loop]:
@@ -86,14 +99,20 @@ def _loops(profile: Profile) -> Iterator[_Loop]:
                 if any(phase in touched.lines.get(line, ()) for line in lines for phase in _TRAINS):
                     continue  # its rounds are steps of the training
                 loop = _loop(Path(name), lines, touched, behind)
-                if loop.operators >= MANY and loop.forward <= SMALL * loop.operators:
+                if loop.operators >= MANY and loop.forward + loop.other <= SMALL * loop.operators:
                     yield loop
 
 
 def _loop(path: Path, lines: range, touched: Touched, behind: float) -> _Loop:
     """What the lines take; `behind`: seconds of the whole backward pass."""
     ran = [touched.operators[line] for line in lines if line in touched.operators]
-    spent = {line: forward_part(touched.lines[line])[0] for line in lines if line in touched.lines}
+    sampled = {line: touched.lines[line] for line in lines if line in touched.lines}
+    forward = {line: forward_part(phases)[0] for line, phases in sampled.items()}
+    other = {line: phases["other"][0] for line, phases in sampled.items() if "other" in phases}
+    spent = {line: forward[line] + other.get(line, 0.0) for line in sampled}
     part = min(1.0, sum(of[2] for of in ran))
     line = max(spent, key=lambda line: spent[line], default=0)
-    return _Loop(path, lines, sum(of[0] for of in ran), sum(spent.values()), part * behind, line)
+    operators = sum(of[0] for of in ran)
+    return _Loop(
+        path, lines, operators, sum(forward.values()), sum(other.values()), part * behind, line
+    )
