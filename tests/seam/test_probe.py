@@ -72,6 +72,18 @@ def test_backward_passes_of_a_step_are_counted(batches):
             optimizer.step()
             optimizer.zero_grad()
     assert session.profile["backwards"] == batches
+    assert session.profile["samples"] == batches * len(X)
+
+
+def test_a_batch_that_the_model_is_called_with_twice_counts_once():
+    with probed(steps=3) as session:
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in steps_of(session):
+            made = torch.where(torch.rand(8, 1) < 0.5, model(X), model(X))
+            functional.cross_entropy(made, Y).backward()
+            optimizer.step()
+    assert session.profile["samples"] == len(X)
 
 
 @pytest.mark.parametrize("again", [1, 2])

@@ -164,7 +164,7 @@ class _Known:
         if self._new or rec.root is None:
             self._new = False
             self._first(root, args, kwargs)
-        if rec.root is root:
+        if rec.root is root and not rec.is_fed_again(first_tensor((*args, *kwargs.values()))):
             rows, tokens = batch_of(args, kwargs)
             rec.rows += 0 if self._sequence_first else rows
             rec.tokens += tokens

@@ -83,6 +83,7 @@ class Recorder:
         self.idle_groups: set[int] = set()
         self.drawn = 0
         self.samples = self.rows = self.tokens = self.counted = 0
+        self._fed: tuple[weakref.ref[torch.Tensor], int] | None = None
         self.warm_samples = (0.0, 0.0)
         self.counting = True
         self.begun = False
@@ -378,6 +379,16 @@ class Recorder:
         if ran < POOL_COMPUTES * self.clock()["cpu"]:
             return 0.0
         return waited / (ran + waited) if ran else 0.0
+
+    def is_fed_again(self, tensor: torch.Tensor | None) -> bool:
+        """Whether the model was last called with the same tensor, before the same backward pass.
+
+        Then its samples count once: it is looked at twice, as for classifier-free guidance.
+        """
+        if tensor is None:
+            return False
+        last, self._fed = self._fed, (weakref.ref(tensor), self.timeline.backwards)
+        return last is not None and last[0]() is tensor and last[1] == self.timeline.backwards
 
     def per_step(self) -> tuple[float, float]:
         """Samples and tokens a step; 0: not known."""
