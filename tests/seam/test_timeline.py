@@ -139,6 +139,29 @@ def test_tally_stays_small_and_its_sums_exact():
     assert tally.step().mean == pytest.approx(15e-9, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("longer", "names"),
+    [
+        (lambda at: at, {"other", "forward", "step"}),
+        (lambda at: at % 50, set()),
+        (lambda at: 300 * (at > 170), set()),
+        (lambda at: 300 * (at % 200 > 100), set()),
+    ],
+)
+def test_steps_that_take_longer_and_longer_are_told(longer, names):
+    tally = Tally()
+    for index in range(400):
+        tally.add(([OTHER, FORWARD], [0, 50, 150 + longer(index)], []))
+        if index % 10 == 3:
+            tally.add(([OTHER, FORWARD], [0, 9000, 9100], []), special=True)
+    grown = tally.grown()
+    assert grown.keys() == names
+    if names:
+        assert grown["other"] == pytest.approx((50e-9, 50e-9))
+        assert grown["forward"] == pytest.approx((125e-9, 475e-9), rel=0.05)
+    assert Tally().grown() == {}
+
+
 def test_few_ordinary_steps_in_detail_stand_for_all():
     """One ordinary step in ten, one that hangs in ten, all with an evaluation: as if all were."""
     sampled, whole = Tally(), Tally()

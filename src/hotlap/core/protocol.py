@@ -286,6 +286,16 @@ class Avoidable:
 
 
 @dataclass(frozen=True)
+class PiledHooks:
+    """A function, from `line` to `end_line` of a file, that is a hook of one module many times."""
+
+    path: str
+    line: int
+    end_line: int
+    times: int
+
+
+@dataclass(frozen=True)
 class UnusedRows:
     """A line of a file that computes rows of which only the part `used` is used in the step.
 
@@ -499,16 +509,16 @@ class ProfilePayload:
     `phases` of a program on a GPU are by the GPU's clock; `starved`: seconds a step, by phase, that
     its stretches took at whose end the GPU waited for the host (None: not known).
     `ended` is what ended it: `steps`, `exit`, `left` or `still`. `stood_at`: where the program
-    stood still. `detailed`: how many of the timed steps
-    were looked at in detail (None: all). `backwards`: backward passes of most steps.
-    `sampled` holds, by file, line and sampled phase, what a
-    line cost with all calls from it, `operators_on` the operators that ran from its lines in a
-    diagnostic step. `backward_by_line`: the lines of the forward pass by the part of the backward
-    pass that works for them (empty: not known). `faults`: the part of a step that page faults take.
-    `held` and `inert`: what each technique has come to. `operators`: seconds a step, in the forward
-    pass, in the functions that a technique replaces, where they were measured. `world`: how many
-    ranks train together; `ranks`: those of them that were seen. `program`: the file that Python was
-    started with.
+    stood still. `detailed`: how many of the timed steps were looked at in detail
+    (None: all). `grown_steps`: by phase and of the whole `step`, what the first and the last of
+    them took, where they took longer and longer. `backwards`: backward passes of most steps.
+    `sampled` holds, by file, line and sampled phase, what a line cost with all calls from it,
+    `operators_on` the operators that ran from its lines in a diagnostic step. `backward_by_line`:
+    the lines of the forward pass by the part of the backward pass that works for them (empty: not
+    known). `faults`: the part of a step that page faults take. `held` and `inert`: what each
+    technique has come to. `operators`: seconds a step, in the forward pass, in the functions that a
+    technique replaces, where they were measured. `world`: how many ranks train together; `ranks`:
+    those of them that were seen. `program`: the file that Python was started with.
     """
 
     step: PhaseTimes
@@ -523,6 +533,7 @@ class ProfilePayload:
     device: str = "cpu"
     starved: dict[str, float] | None = None
     cpu: float = 0.0
+    grown_steps: dict[str, tuple[float, float]] = field(default_factory=dict)
     samples: float = 0.0
     tokens: float = 0.0
     backwards: int = 0
@@ -536,6 +547,7 @@ class ProfilePayload:
     memory: MemoryReport = field(default_factory=MemoryReport)
     flops: float | None = None
     modules: ModuleReport = field(default_factory=ModuleReport)
+    hooks: list[PiledHooks] = field(default_factory=list)
     retained: list[Holder] = field(default_factory=list)
     invariants: list[Invariant] = field(default_factory=list)
     repeats: list[Avoidable] = field(default_factory=list)

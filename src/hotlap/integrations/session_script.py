@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from hotlap.core.protocol import Avoidable, Holder, Invariant, ProfilePayload, UnusedRows
+from hotlap.core.protocol import (
+    Avoidable,
+    Holder,
+    Invariant,
+    PiledHooks,
+    ProfilePayload,
+    UnusedRows,
+)
 from hotlap.notebook.script import MARK, with_texts
 
 Of = TypeVar("Of")
@@ -42,6 +49,7 @@ class SessionScript:
             transforms=[self._avoidable(one) for one in payload.transforms],
             pairs=[self._avoidable(one) for one in payload.pairs],
             unused=[self._unused(one) for one in payload.unused],
+            hooks=[self._hooks(one) for one in payload.hooks],
         )
         placed: ProfilePayload = with_texts(moved, self._text)
         return placed
@@ -62,6 +70,10 @@ class SessionScript:
     def _avoidable(self, one: Avoidable) -> Avoidable:
         path, by = self._at(one.path)
         return replace(one, path=path, line=one.line + by, since=one.since and one.since + by)
+
+    def _hooks(self, one: PiledHooks) -> PiledHooks:
+        path, by = self._at(one.path)
+        return replace(one, path=path, line=one.line + by, end_line=one.end_line + by)
 
     def _unused(self, one: UnusedRows) -> UnusedRows:
         (path, by), (picked, picked_by) = self._at(one.path), self._at(one.picked_path)

@@ -37,6 +37,7 @@ from hotlap.profile.sights import (
     SPARSE,
     TRANSFORMS,
     UNUSED,
+    grown_steps,
     rollout,
     sights,
 )
@@ -125,7 +126,10 @@ def profile_from(
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
         spots, written, bare = [], {}, replace(bare, notes=(*bare.notes, note))
-    notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
+    notes = (
+        *grown_steps(payload), *_changed(bare, run.folder), *_unpacked(payload),
+        *rollout(payload, run.folder),
+    )  # fmt: skip
     bare = replace(bare, notes=(*bare.notes, *notes))
     found = [*_all(own, spots, seen, bare), *micro_batches(bare, left)]
     found = with_packing(found, payload, run.folder)

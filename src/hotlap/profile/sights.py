@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hotlap.core.amounts import size
+from hotlap.core.amounts import duration, size
 from hotlap.core.primes import largest_prime
 from hotlap.core.protocol import (
     Avoidable,
@@ -21,6 +21,7 @@ from hotlap.core.protocol import (
 )
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
+from hotlap.profile.model import TITLES
 from hotlap.profile.retained import binding
 from hotlap.profile.sources import line_of, shown
 from hotlap.profile.torch_warnings import known as known_warnings
@@ -36,6 +37,10 @@ MUCH = 0.1
 """Share of a step from which stepping an environment is worth a word."""
 ENVIRONMENT = re.compile(
     rb"(?:[\w.]*[._])?\w*(?:(?<![a-z])v?env|gym|simulator|emulator)\w*(?:\[[^]]*\])?\.step\(", re.I
+)
+PILES_UP = (
+    "something grows with each step (hooks that are registered again, graphs that are kept, a list "
+    "that is walked over), the data do, or the machine became busier"
 )
 STEPS_ENVIRONMENT = "the training waits while environments are stepped (rollout)"
 ROLLOUT = (
@@ -56,6 +61,11 @@ WEIGHTS_AGAIN = "parametrized weights are computed anew each time that they are 
 CACHE_WEIGHTS = (
     "run the forward passes of a step in `with torch.nn.utils.parametrize.cached():`, which "
     "computes each weight once"
+)
+PILED = "piled_hooks"
+REMOVE_HOOKS = (
+    "register it once, before the loop; or keep the handle that register_forward_hook returns, and "
+    "call handle.remove() after the pass"
 )
 UNUSED = "unused_rows"
 PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
@@ -93,6 +103,7 @@ MEANINGS = {
     "environment_step": VECTORISE,
     REPEATED: COMPUTE_ONCE,
     PARAMETRIZED: CACHE_WEIGHTS,
+    PILED: REMOVE_HOOKS,
     UNUSED: PICK_FIRST,
     COPIED: COMPUTE_BEFORE,
     GROWN: KEEP_EARLIER,
@@ -140,6 +151,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_sparse(payload, folder),
         *_transforms(payload, folder),
         *_pairs(payload, folder),
+        *_hooks(payload, folder),
         *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
@@ -335,6 +347,19 @@ def raw(statistics: InputStatistics | None) -> str:
     return f"whole numbers from {least:.0f} to {most:.0f}" if pixels else ""
 
 
+def grown_steps(payload: ProfilePayload) -> list[str]:
+    """How much longer the last steps took than the first, and in which phase; empty elsewhere."""
+    if not payload.grown_steps:
+        return []
+    first, last = payload.grown_steps["step"]
+    more = {name: b - a for name, (a, b) in payload.grown_steps.items() if name != "step"}
+    phase = max(more, key=lambda name: more[name])
+    return [
+        f"the steps took longer and longer: {duration(first)} at the beginning, {duration(last)} "
+        f"at the end, most of the difference in {TITLES.get(phase, phase)}: {PILES_UP}"
+    ]
+
+
 def rollout(payload: ProfilePayload, folder: Path) -> list[str]:
     """What the phases mean where the program learns from an environment; empty elsewhere."""
     steps = sorted(_environment_steps(payload), key=lambda step: step.seconds, reverse=True)
@@ -353,6 +378,15 @@ class _EnvironmentStep:
     begin: int
     end: int
     seconds: float
+
+
+def _hooks(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Functions that are registered as hooks again and again, with what they cost by now."""
+    for one in payload.hooks:
+        at = split(f"{folder / one.path}:{one.line}", folder)
+        if at is not None:
+            says = f"one module had {one.times} hooks of this function at the end, and calls all"
+            yield Spot(*at, 1, PILED, says, REMOVE_HOOKS, PILED, end_line=one.end_line)
 
 
 def _environments(payload: ProfilePayload) -> Iterator[Spot]:

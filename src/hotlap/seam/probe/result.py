@@ -24,6 +24,7 @@ from hotlap.seam.probe import operators
 from hotlap.seam.probe.dataset_report import costly, fed, held
 from hotlap.seam.probe.device import DeviceReport, DeviceTimeline
 from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts, zero_rate
+from hotlap.seam.probe.hooks import piled_hooks
 from hotlap.seam.probe.line_work import replaced
 from hotlap.seam.probe.loaders import dispatched
 from hotlap.seam.probe.models import anything_compiled
@@ -90,6 +91,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         diagnostic=rec.diagnostics.steps,
         device="cuda" if facts["cuda"] else "cpu",
         step=tally.step(),
+        grown_steps=tally.grown(),
         phases=phases,
         starved=device.starved if device else None,
         cpu=rec.clock()["cpu"] / steps,
@@ -104,6 +106,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         memory=_memory(rec, device, learned["memory"] or {}),
         flops=learned["flops"],
         modules=modules,
+        hooks=piled_hooks(rec.session.roots.found),
         retained=learned["retained"] or [],
         invariants=followed.get("invariants", []),
         repeats=timed.get("repeats", []),

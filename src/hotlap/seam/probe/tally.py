@@ -13,6 +13,7 @@ runs on in between with its caches warm.
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from statistics import median
 
 from hotlap.core.facts import STEP_PHASES
@@ -20,6 +21,15 @@ from hotlap.core.protocol import PhaseTimes
 from hotlap.seam.probe.phases import Marks, fold
 
 MOST_ROWS = 4096
+PARTS = 8
+"""Parts of the course of a training whose median steps are compared."""
+FEWEST_OF_PART = 5
+"""Steps without which nothing is said of a part."""
+GROWN = 1.3
+"""How many times the first part's steps the last part's take, from which steps have grown."""
+HELD, MOST_AT_ONCE = 0.95, 0.6
+"""Of a part's steps at least so much in the next one, as times vary; and what may come from one to
+the next of all that steps have grown by: another program that starts comes at once."""
 BATCH = 64
 LONG_STEP = 1024
 LONG = 2.0
@@ -100,6 +110,8 @@ class Tally:
         self._long = Stratum()
         self._special = Stratum()
         self._marks: list[tuple[Marks, bool]] = []
+        self._course: list[Row] = []
+        self._thinned = 1
 
     @property
     def steps(self) -> int:
@@ -132,6 +144,10 @@ class Tally:
         ]
         for kind in self._kinds:
             kind.add([row for row, its in zip(rows, kinds, strict=True) if its is kind])
+        self._course += rows[:: self._thinned]
+        if len(self._course) >= MOST_ROWS:
+            self._course = self._course[::2]
+            self._thinned *= 2
         if len(rows) >= BATCH:
             self.usual = median(lasted)
             self._limit = LONG * self.usual
@@ -181,6 +197,28 @@ class Tally:
         """The standard errors of `means`, where every step differs from the next by chance."""
         self._settle()
         return {name: self._error(at) for at, name in enumerate(STEP_PHASES)}
+
+    def grown(self) -> dict[str, tuple[float, float]]:
+        """The median seconds of the first steps and of the last, by phase and of the whole `step`.
+
+        Empty unless the steps took longer from part to part of the training, little by little.
+        """
+        self._settle()
+        size = len(self._course) // PARTS
+        if size < FEWEST_OF_PART:
+            return {}
+        parts = [self._course[at * size : (at + 1) * size] for at in range(PARTS)]
+        steps = [median(map(sum, part)) for part in parts]
+        more = steps[-1] - steps[0]
+        falls = any(b < HELD * a for a, b in pairwise(steps))
+        jumps = max(b - a for a, b in pairwise(steps)) > MOST_AT_ONCE * more
+        if steps[-1] < GROWN * steps[0] or falls or jumps:
+            return {}
+        ends = {
+            name: tuple(median(row[at] for row in part) for part in (parts[0], parts[-1]))
+            for at, name in enumerate(STEP_PHASES)
+        } | {"step": (steps[0], steps[-1])}
+        return {name: (first * NANO, last * NANO) for name, (first, last) in ends.items() if last}
 
     def _error(self, at: int) -> float:
         weighed = [(row[at], kind.weight) for kind in self._kinds for row in kind.rows]
