@@ -263,6 +263,9 @@ def test_layers_have_their_table_and_their_worst():
 def test_steps_that_vary_manifold_are_warned_of():
     assert "steps vary 10-fold" in printed(profile(step_p10=0.0136, step_p90=0.136))
     assert "vary" not in printed(profile())
+    evaluated = Phase("evaluation", 0.012, 0.0, 0.12, 0.9)
+    few = profile(step_p10=0.0136, step_p90=0.136, phases=(evaluated,))
+    assert "vary" not in printed(few), "every tenth step holds an evaluation"
 
 
 def test_problems_and_options_are_two_lists():

@@ -1,3 +1,4 @@
+import pickle
 import random
 import threading
 import time
@@ -314,6 +315,13 @@ def test_saving(tmp_path):
         train(session, after=lambda: torch.save(X, tmp_path / "x.pt"))
     assert millis(session, "saving") > 0
     assert "test_probe.py" in session.profile["places"]["save"]
+
+
+def test_a_tensor_that_is_pickled_is_not_saved():
+    """As for what ranks send each other as objects: torch pickles memory by `torch.save`."""
+    with probed(steps=3) as session:
+        train(session, after=lambda: pickle.dumps(X))
+    assert "saving" not in session.profile["phases"]
 
 
 def test_closure_of_an_optimizer_has_its_forward_and_backward():

@@ -274,6 +274,14 @@ def test_losses_that_match_where_nothing_is_learnt_say_so(
     assert (UNMOVED in parity.reason) is said
 
 
+def test_a_loss_that_falls_at_once_has_moved() -> None:
+    """A steep fall within the first steps widens the error of their mean."""
+    losses = [0.18 + 3.7 * math.exp(-step / 6) + 0.01 * math.cos(step) for step in range(218)]
+    parity = compare(losses, [loss * (1 + 1e-6) for loss in losses], Numerics.PRECISION, QUIET)
+    assert parity.kept
+    assert UNMOVED not in parity.reason
+
+
 def test_equal_bits_need_no_fall() -> None:
     parity = compare([0.693] * 96, [0.693] * 96, Numerics.EXACT, QUIET)
     assert parity.reason == "losses equal in all 96 steps"

@@ -47,6 +47,7 @@ LEAST_SOURCE = 20
 BEHIND = "backward, by line of the forward pass"
 SMALL = 0.01
 UNSTEADY = 6
+AT_SOME_STEPS = frozenset({"loader", "evaluation", "evaluation_data", "saving"})
 OUTLIERS = 0.9
 """The usual time over the mean below which a few steps are said to make the mean."""
 NAMED_PADDING = 0.05
@@ -132,7 +133,7 @@ def _show_step(out: Console, profile: Profile) -> None:
     if profile.inference:
         for line in _inference(profile):
             out.print(line)
-    if profile.step_p90 > UNSTEADY * profile.step_p10:
+    if _is_unsteady(profile):
         times = f"{profile.step_p90 / profile.step_p10:.0f}-fold"
         out.print(Text(hanging(f"steps vary {times}: {UNSTEADY_SAYS}", out.width)), style="yellow")
     if rough := few_steps(profile):
@@ -140,6 +141,12 @@ def _show_step(out: Console, profile: Profile) -> None:
     if words := rates(profile):
         out.print(Text(hanging(words, out.width)))
     out.print()
+
+
+def _is_unsteady(profile: Profile) -> bool:
+    """Whether steps differ much in length, and not by what only some of them do."""
+    some = sum(phase.p90 for phase in profile.phases if phase.name in AT_SOME_STEPS)
+    return profile.step_p90 - some > UNSTEADY * profile.step_p10
 
 
 def rates(profile: Profile) -> str:

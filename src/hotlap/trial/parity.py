@@ -31,6 +31,7 @@ Steps whose token inputs differ are left out: a text that once took another word
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -47,6 +48,9 @@ Recorded = Sequence[float | None]
 
 FEWEST = 3  # steps to compare at all; also the "first steps" of the tolerance rule
 WINDOWS, SHORTEST = 3, 16  # up to 3 windows, of 16 steps or more: few looks, few false alarms
+NEARLY_ALL = 0.9
+"""Part of pairs of an early and a late loss in which the same one is the higher, from which a loss
+has moved."""
 SIGMAS = 3.0  # standard errors that chance may explain
 NOISE = 3.0  # times the script's own run-to-run difference that chance may explain
 STUCK = 0.5  # share of the reference's fall that must not be missing
@@ -405,11 +409,17 @@ def _fall(runs: _Runs) -> tuple[float, float]:
 
 
 def _unmoved(runs: _Runs) -> bool:
-    """Whether the reference's loss moved by no more than chance, in enough steps to tell."""
+    """Whether the reference's loss moved by no more than chance, in enough steps to tell.
+
+    A loss that falls steeply varies much within its first fifth: that nearly all of it lies above
+    the last one shows the fall all the same.
+    """
     if len(runs.steps) < SHORTEST:
         return False
     fall, blur = _fall(runs)
-    return abs(fall) <= SIGMAS * blur
+    head, tail = (sorted(runs.reference[part]) for part in _ends(runs))
+    above = fmean(bisect_left(tail, loss) / len(tail) for loss in head)
+    return abs(fall) <= SIGMAS * blur and 1.0 - NEARLY_ALL < above < NEARLY_ALL
 
 
 def _ends(runs: _Runs) -> tuple[slice, slice]:

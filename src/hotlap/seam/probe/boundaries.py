@@ -4,6 +4,7 @@ A boundary that lies inside another (a copy in the data set, a forward in a tran
 the outer one. In other threads than the training's everything passes straight through.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial, wraps
@@ -34,6 +35,7 @@ from hotlap.seam.steps import Hook, ManualUpdate, bare_step_hooks, manual_steps
 from hotlap.seam.unused_gradients import gradient_reader, noting_unused
 
 Make = Callable[[Callable[..., object]], object]
+STORAGES = "torch.storage"
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
 
 
@@ -279,6 +281,8 @@ def _saving(rec: Recorder) -> AbstractContextManager[object]:
 
     def make(original: Callable[..., object]) -> object:
         def save(*args: object, **kwargs: object) -> object:
+            if sys._getframe(1).f_globals.get("__name__") == STORAGES:  # pickles a tensor
+                return original(*args, **kwargs)
             if codes[-1] == RESTING:
                 rec.wake()
             back = codes[-1]
