@@ -350,6 +350,58 @@ def test_samples_that_go_through_convolutions_in_vain_are_named(taking, norm):
     assert one["share"] > 0.2
 
 
+class Guided(nn.Module):
+    """A model that is run with its condition and without, of which each sample takes one."""
+
+    def __init__(self, without):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(1, 16, 3, padding=1), nn.Conv2d(32, 1, 3, padding=1)
+        self.condition, self.without = nn.Linear(4, 16), without
+
+    def denoise(self, x, condition):
+        shift = self.condition(condition)[:, :, None, None]
+        maps = nn.functional.silu(self.first(x) + shift)
+        return self.last(torch.cat([maps, nn.functional.avg_pool2d(maps, 3, 1, 1)], 1))
+
+    def forward(self, x):
+        condition = torch.randn(BATCH, 4)
+        guided = self.denoise(x, condition)
+        plain = self.denoise(x, torch.zeros_like(condition))
+        return torch.where(self.without, plain, guided)
+
+
+def samples(part):
+    return (torch.arange(BATCH) < part * BATCH).view(-1, 1, 1, 1)
+
+
+def guided_by(without):
+    """The unused rows of a training of a guided model."""
+    model = Guided(without)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.randn(BATCH, 1, 20, 20)).square().mean().backward()
+            optimizer.step()
+    return session.profile["unused"]
+
+
+@pytest.mark.parametrize(
+    ("part", "text"), [(0.25, "plain = self.denoise"), (0.75, "guided = self.denoise")]
+)
+def test_of_a_model_that_is_run_twice_the_call_is_named_whose_samples_are_not_used(part, text):
+    (one,) = guided_by(samples(part))
+    assert f"{short(one['path'])}:{one['line']}" == line_of(Guided.forward, text)
+    assert one["used"] == pytest.approx(0.25)
+    assert one["share"] > 0.2
+    assert one["picked_line"]
+
+
+def test_pixels_of_each_sample_may_need_all_samples():
+    assert not guided_by(torch.arange(20) < 5)
+    assert not guided_by(torch.arange(20).view(20, 1) < 5)
+
+
 def some_channels(net, maps):
     return net.head(net.pool(maps).flatten(1))[:, :1] + maps[:, torch.arange(4)].mean((1, 2, 3))
 

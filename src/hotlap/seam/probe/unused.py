@@ -210,7 +210,7 @@ class Uses:
         name = str(run.func._overloadpacket)
         at_fresh = next((at for at in results if at not in given), None)
         fresh = None if at_fresh is None else results[at_fresh][0]
-        by_row = _taken_by_row(name, args)
+        by_row = _beside(args) if name == "aten.cat" else _taken_by_row(name, args)
         made = None
         if fresh is not None and fresh.device.type == "cpu":
             made = self._record(name, fresh, by_row, given)
@@ -275,6 +275,14 @@ def _taken_by_row(name: str, args: Sequence[object]) -> list[object]:
         case _:
             apart = True
     return taken if apart else []
+
+
+def _beside(args: Sequence[object]) -> list[object]:
+    """Tensors that are concatenated row by row, or sample by sample: not along the first axis."""
+    match args:
+        case [[torch.Tensor() as first, *others], int(dim)] if dim % max(1, first.dim()) > 0:
+            return [first, *others]
+    return []
 
 
 def _are_last(dims: object, taken: Sequence[object]) -> bool:
@@ -442,6 +450,11 @@ def unused_rows(runs: Sequence[Ran], before: Sequence[Ran]) -> list[UnusedRows]:
 
 
 def _unused(runs: Sequence[Ran]) -> Iterator[UnusedRows]:
+    """The lines of one step.
+
+    A line is not to blame where it also computes what is used; then the one that calls it is, if
+    all that it calls is for such rows: of a model that is run twice the call in vain.
+    """
     lines: dict[Place, _Line] = defaultdict(_Line)
     used: dict[Result, Rows] = {}
     for run in reversed(runs):
@@ -449,10 +462,13 @@ def _unused(runs: Sequence[Ran]) -> Iterator[UnusedRows]:
         if run.result:
             used[run.result] = run.result.used(used)
             part = min(1.0, sum(used[run.result].values()))
-        if run.lines:
-            lines[run.lines[0]].add(run, part)
+        for place in dict.fromkeys(run.lines):
+            lines[place].add(run, part)
     total = sum(run.seconds for run in runs)
-    for (code, line), spent in lines.items():
+    blamed = {place for place, spent in lines.items() if spent.blamed}
+    first = (next((place for place in run.lines if place in blamed), None) for run in runs)
+    for place in dict.fromkeys(filter(None, first)):
+        spent, (code, line) = lines[place], place
         if spent.blamed and spent.wasted >= LITTLE * total:
             run, part = spent.blamed
             path, at = _picked(run.result)
