@@ -178,8 +178,11 @@ def _all(own: list[Finding], spots: list[Costed], seen: Seen, profile: Profile) 
     taken = dict.fromkeys(known.places, profile.step)
     taken |= {at: one.share * profile.step for one in found for at in (one.place, *one.also)}
     loops = small_operators(profile, folder, taken, by_others)
-    places = known.places | {one.place for one in loops}
-    return [*found, *outside, *loops, *advised(seen, known.explained, places)]
+    places, explained = known.places | {one.place for one in loops}, dict(known.explained)
+    for one in loops:
+        if "other" in one.remedies[0].phases:
+            explained["other"] = explained.get("other", 0.0) + one.share * profile.step
+    return [*found, *outside, *loops, *advised(seen, explained, places)]
 
 
 def _ranked(found: list[Finding], folder: Path) -> tuple[Finding, ...]:

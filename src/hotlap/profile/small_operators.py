@@ -22,6 +22,8 @@ ALIKE = 0.7
 """Part of the costliest loop's time that those around it, and in it, take as well."""
 EXPLAINED = 0.5
 """Part of a loop's time from which the findings of its lines say enough."""
+READS = "_local_scalar_dense"
+"""What `.item()` calls."""
 GIVES = 0.5
 """Part of the loop's time that is expected to go where its rounds are taken together."""
 _TRAINS = ("backward", "optimizer", "evaluation")
@@ -66,7 +68,12 @@ def small_operators(
     """
     if profile.facts.get("compiled") or not profile.step:
         return []
-    free = [loop for loop in _loops(profile) if _free(loop, folder, taken)]
+    reading = frozenset(_reading(profile))
+    free = [
+        loop
+        for loop in _loops(profile)
+        if _free(loop, folder, taken) and reading.isdisjoint(_places(loop, folder))
+    ]
     most = max((loop.seconds - min(explained, loop.forward) for loop in free), default=0.0)
     if most < LEAST * profile.step:
         return []
@@ -84,9 +91,20 @@ def small_operators(
 
 
 def _free(loop: _Loop, folder: Path, taken: Mapping[str, float]) -> bool:
-    name = shown(loop.path, folder)
-    known = sum(taken.get(f"{name}:{line}", 0.0) for line in loop.lines)
+    known = sum(taken.get(place, 0.0) for place in _places(loop, folder))
     return known <= EXPLAINED * loop.seconds
+
+
+def _places(loop: _Loop, folder: Path) -> list[str]:
+    name = shown(loop.path, folder)
+    return [f"{name}:{line}" for line in loop.lines]
+
+
+def _reading(profile: Profile) -> Iterator[str]:
+    """The lines between the phases that read numbers one by one: their call has its own finding."""
+    for line in profile.lines.get("other", ()):
+        if any(name == READS for name, _ in line.operators):
+            yield line.place
 
 
 def _loops(profile: Profile) -> Iterator[_Loop]:
