@@ -19,7 +19,9 @@ def piled_hooks(roots: Iterable[Module]) -> list[PiledHooks]:
     most: Counter[CodeType] = Counter()
     for module in {one for root in roots for one in root.modules()}:
         for kind in KINDS:
-            codes = (getattr(hook, "__code__", None) for hook in vars(module)[kind].values())
+            codes = (
+                getattr(hook, "__code__", None) for hook in vars(module).get(kind, {}).values()
+            )
             for code, times in Counter(code for code in codes if code is not None).items():
                 most[code] = max(most[code], times)
     return [
