@@ -200,3 +200,10 @@ def test_a_trainers_module_on_the_stack_is_noted_by_the_probe() -> None:
     module = types.ModuleType("transformers.trainer")
     exec("def call(f):\n    return f()", module.__dict__)  # the loop of a trainer
     assert trainer_of(module.call(lambda: modules(sys._getframe()))) == "transformers"
+
+
+def test_what_is_to_be_done_less_often_has_the_trainers_option() -> None:
+    said = advice("transformers", "evaluation_often", cuda=False)
+    assert said == "with this trainer: TrainingArguments(eval_steps=N)"
+    assert "log_every_n_steps=N" in advice("lightning", "rare_logging", cuda=False)
+    assert advice("accelerate", "evaluation_often", cuda=False) == ""

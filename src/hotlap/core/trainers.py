@@ -1,7 +1,7 @@
 """Options of trainers that do what a technique does: who has a trainer passes them instead."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hotlap.core.move import Choice, Keyword
 from hotlap.core.registry import technique
@@ -36,12 +36,15 @@ class Trainer:
     """`called`: what takes the options; `module`: prefixes of the modules that run its steps.
 
     `own_loop`: the user writes the loop, so that an edit would find the calls in it as well.
+    `every`: options by which it does something each N steps or epochs, by the advice to do it less
+    often.
     """
 
     called: tuple[str, ...]
     module: tuple[str, ...]
     options: Mapping[str, tuple[Option, ...]]
     own_loop: bool = False
+    every: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def takes(self) -> str:
@@ -90,6 +93,7 @@ TRAINERS: Mapping[str, Trainer] = {
                 Option("ddp_bucket_cap_mb", ChoiceOf("bucket_cap_mb"), (None, 25)),
             ),
         },
+        every={"evaluation_often": "eval_steps", "rare_logging": "logging_steps"},
     ),
     "lightning": Trainer(
         ("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer"),
@@ -101,6 +105,10 @@ TRAINERS: Mapping[str, Trainer] = {
                 ),
                 Option("precision", "16-mixed", (None, 32, "32", "32-true"), ("dtype", "float16")),
             ),
+        },
+        every={
+            "evaluation_often": "check_val_every_n_epoch",
+            "rare_logging": "log_every_n_steps",
         },
     ),
     "accelerate": Trainer(  # last: the loops of the others may run through it
@@ -128,6 +136,8 @@ def trainer_of(modules: list[str]) -> str:
 def advice(trainer: object, name: str, *, cuda: bool) -> str:
     """What to pass to a trainer for a technique; empty where it has no option of that kind."""
     found = TRAINERS.get(str(trainer or ""))
+    if found is not None and name in found.every:
+        return f"with this trainer: {found.takes}({found.every[name]}=N)"
     options = found.options.get(name, ()) if found else ()
     if found is None or not options:
         return ""
