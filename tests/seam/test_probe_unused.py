@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from probing_help import line_of, probed
+from probing_help import diagnosed, line_of, probed
 from torch import nn
 from torch._higher_order_ops.cond import cond_op
 from torch.nn import functional
@@ -329,16 +329,13 @@ def masked_samples(_net, maps):
     return (maps.square() * mask[:, None, None, None]).sum((1, 2, 3))
 
 
+def pictures():
+    return torch.randn(BATCH, 1, 20, 20)
+
+
 def seen_by_vision(taking, norm=None):
-    model = Vision(taking, norm)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    with probed(steps=2) as session:
-        for _ in range(9):
-            optimizer.zero_grad()
-            model(torch.randn(BATCH, 1, 20, 20)).square().mean().backward()
-            optimizer.step()
-    assert "invariants" not in session.profile["notes"]
-    return {f"{short(one['path'])}:{one['line']}": one for one in session.profile["unused"]}
+    rows = diagnosed(Vision(taking, norm), pictures, lr=1e-3)["unused"]
+    return {f"{short(one['path'])}:{one['line']}": one for one in rows}
 
 
 @pytest.mark.parametrize("taking", [some_samples, some_maps, masked_samples])
@@ -376,14 +373,7 @@ def samples(part):
 
 def guided_by(without):
     """The unused rows of a training of a guided model."""
-    model = Guided(without)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    with probed(steps=2) as session:
-        for _ in range(9):
-            optimizer.zero_grad()
-            model(torch.randn(BATCH, 1, 20, 20)).square().mean().backward()
-            optimizer.step()
-    return session.profile["unused"]
+    return diagnosed(Guided(without), pictures, lr=1e-3)["unused"]
 
 
 @pytest.mark.parametrize(
