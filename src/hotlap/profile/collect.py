@@ -29,13 +29,7 @@ from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
 from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
 from hotlap.profile.sights import (
-    COPIED,
-    DISCARDED,
-    GROWN,
-    PARAMETRIZED,
-    REPEATED,
-    SPARSE,
-    TRANSFORMS,
+    IN_VAIN,
     UNUSED,
     grown_steps,
     rollout,
@@ -68,17 +62,7 @@ _OF_DATA = re.compile(
 
 MEASURED = ("retained_graph",)
 """Techniques of which the probe measures at the place what it costs."""
-PRICED = (
-    "loop_invariants",
-    REPEATED,
-    PARAMETRIZED,
-    UNUSED,
-    COPIED,
-    GROWN,
-    DISCARDED,
-    SPARSE,
-    TRANSFORMS,
-)
+PRICED = frozenset({"loop_invariants", UNUSED, *IN_VAIN})
 """Sights that are only worth a word where what the probe saw costs time."""
 NOT_MEASURED = {
     "retained": "graphs that outlive their step",

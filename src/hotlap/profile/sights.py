@@ -5,7 +5,7 @@ Each becomes a spot, as if lint had found it, so that it gets its cost and stand
 
 import linecache
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,6 +75,7 @@ DISCARDED = "unused_results"
 USED_BY_NOTHING = "nothing uses what is computed here"
 LEAVE_OUT = "leave it out: end the forward pass where the last result that is used is known"
 COPIED = "copied_work"
+SAME_FOR = "the same is computed here for"
 COMPUTE_BEFORE = (
     "compute it for one, and copy the result: expand, repeat or pick rows by index after this "
     "line, not before it, and interpolate after a 1x1 convolution; of rows that are concatenated, "
@@ -114,6 +115,35 @@ MEANINGS = {
 """What to do about a sight that belongs to no technique, by its name."""
 
 
+def _discarded(one: Avoidable) -> str:
+    part = f" (a part of the line's results, {one.part:.0%} of its time)"
+    return USED_BY_NOTHING + part * (one.part < ALL_OF_IT)
+
+
+def _transformed(one: Avoidable) -> str:
+    return (
+        f"a Fourier transform of length {one.times:,} is slow: the length has the prime factor "
+        f"{largest_prime(one.times):,}"
+    )
+
+
+IN_VAIN: Mapping[str, tuple[str, Callable[[Avoidable], str]]] = {
+    REPEATED: ("repeats", lambda one: f"{COMPUTED_AGAIN} ({one.times} times)"),
+    PARAMETRIZED: ("parametrized", lambda one: f"{WEIGHTS_AGAIN} ({one.times} times in a step)"),
+    COPIED: (
+        "copied",
+        lambda one: f"the same is computed here for {one.times} copies of each input",
+    ),
+    GROWN: ("grown", lambda one: f"{one.part:.0%} {COMPUTED_BEFORE}"),
+    DISCARDED: ("discarded", _discarded),
+    SPARSE: ("sparse", lambda one: f"{ALL_ZEROS} {one.times}"),
+    TRANSFORMS: ("transforms", _transformed),
+}
+"""Lines with work in vain by the name of the sight: where the probe lists them, and what they do.
+
+Lines may call one another: what they cost together is bounded by the operators' time."""
+
+
 @dataclass(frozen=True)
 class Words:
     """What to say of a sight, and what to do about it."""
@@ -142,14 +172,8 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_modules(payload, folder),
         *_warnings(payload.warnings, folder),
         *_invariants(payload, folder),
-        *_repeats(payload, folder),
-        *_parametrized(payload, folder),
+        *_in_vain(payload, folder),
         *_unused(payload, folder),
-        *_copied(payload, folder),
-        *_grown(payload, folder),
-        *_discarded(payload, folder),
-        *_sparse(payload, folder),
-        *_transforms(payload, folder),
         *_pairs(payload, folder),
         *_hooks(payload, folder),
         *_environments(payload),
@@ -186,21 +210,11 @@ def _invariants(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
             yield replace(lines, phases=(), seconds=most)
 
 
-def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines whose work a step does several times.
-
-    Lines may call one another: what they cost together is bounded by the operators' time.
-    """
-    for one in payload.repeats:
-        words = Words(f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE)
-        yield from _vain(payload, folder, one, REPEATED, words, one.part)
-
-
-def _parametrized(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """What parametrized weights take that were known, on the line that takes most of it."""
-    for one in payload.parametrized:
-        words = Words(f"{WEIGHTS_AGAIN} ({one.times} times in a step)", CACHE_WEIGHTS)
-        yield from _vain(payload, folder, one, PARAMETRIZED, words, one.part)
+def _in_vain(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines of which a part of the work need not be done."""
+    for name, (listed, says) in IN_VAIN.items():
+        for one in getattr(payload, listed):
+            yield from _vain(payload, folder, one, name, Words(says(one), MEANINGS[name]), one.part)
 
 
 def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
@@ -212,46 +226,6 @@ def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         says, remedy = (DIAGONAL_USED, DIAGONAL_ALONE) if one.diagonal else (rows, PICK_FIRST)
         words = Words(says + picked, remedy)
         yield from _vain(payload, folder, one, UNUSED, words, 1.0 - one.used)
-
-
-def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines that compute the same for several copies."""
-    for one in payload.copied:
-        says = f"the same is computed here for {one.times} copies of each input"
-        words = Words(says, COMPUTE_BEFORE)
-        yield from _vain(payload, folder, one, COPIED, words, one.part)
-
-
-def _grown(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines that compute again what they had computed for a smaller input."""
-    for one in payload.grown:
-        words = Words(f"{one.part:.0%} {COMPUTED_BEFORE}", KEEP_EARLIER)
-        yield from _vain(payload, folder, one, GROWN, words, one.part)
-
-
-def _discarded(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines whose results, or a part of them, nothing uses."""
-    for one in payload.discarded:
-        part = f" (a part of the line's results, {one.part:.0%} of its time)"
-        words = Words(USED_BY_NOTHING + part * (one.part < ALL_OF_IT), LEAVE_OUT)
-        yield from _vain(payload, folder, one, DISCARDED, words, one.part)
-
-
-def _sparse(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines that multiply by a matrix of nearly all zeros."""
-    for one in payload.sparse:
-        words = Words(f"{ALL_ZEROS} {one.times}", KEEP_SPARSE)
-        yield from _vain(payload, folder, one, SPARSE, words, one.part)
-
-
-def _transforms(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines with Fourier transforms of a length that has a large prime factor."""
-    for one in payload.transforms:
-        says = (
-            f"a Fourier transform of length {one.times:,} is slow: the length has the prime factor "
-            f"{largest_prime(one.times):,}"
-        )
-        yield from _vain(payload, folder, one, TRANSFORMS, Words(says, PAD), one.part)
 
 
 def _pairs(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

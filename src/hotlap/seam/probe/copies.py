@@ -15,14 +15,14 @@ the same before an interpolation, whose weights add up to one, as after it.
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from hotlap.core.protocol import Avoidable
-from hotlap.seam.probe.repeats import address, vain_lines
+from hotlap.seam.probe.repeats import address, in_both, vain_lines
 from hotlap.seam.where import Lines
 
 LEAST = 64
@@ -159,20 +159,34 @@ def _copied(result: torch.Tensor, pattern: Pattern) -> bool:
     return bool((parts == parts[:, :1]).all()) and not bool((one == one[0]).all())
 
 
+class Operator(Protocol):
+    """An operator that ran; `idle`: it makes a view."""
+
+    func: OpOverload[..., object]
+    idle: bool
+
+
+One = TypeVar("One", bound=Operator)
+
+
+def computing(runs: Iterable[One]) -> list[One]:
+    """The operators that do more than move numbers."""
+    return [run for run in runs if not run.idle and str(run.func._overloadpacket) not in MOVES]
+
+
 def copied_work(runs: Sequence[Ran], before: Sequence[Ran]) -> list[Avoidable]:
     """The lines of the user's that compute the same for several copies, in both steps.
 
     A line all of whose work is such stands for all that it calls.
     """
-    there = {(one.path, one.line) for one in _copied_work(before)}
-    return [one for one in _copied_work(runs) if (one.path, one.line) in there]
+    return in_both(_copied_work(runs), _copied_work(before))
 
 
 def _copied_work(runs: Sequence[Ran]) -> Iterator[Avoidable]:
-    computing = [run for run in runs if not run.idle and str(run.func._overloadpacket) not in MOVES]
-    mixed = {place for run in computing if run.copies == 1 for place in run.lines}
+    working = computing(runs)
+    mixed = {place for run in working if run.copies == 1 for place in run.lines}
     total = sum(run.seconds for run in runs)
-    return vain_lines(computing, mixed, total, _wasted, lambda run: round(run.copies))
+    return vain_lines(working, mixed, total, _wasted, lambda run: round(run.copies))
 
 
 def _wasted(run: Ran) -> float:

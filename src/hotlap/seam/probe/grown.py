@@ -15,8 +15,8 @@ import torch
 from torch._ops import OpOverload
 
 from hotlap.core.protocol import Avoidable
-from hotlap.seam.probe.copies import MOVES
-from hotlap.seam.probe.repeats import vain_lines
+from hotlap.seam.probe.copies import computing
+from hotlap.seam.probe.repeats import in_both, vain_lines
 from hotlap.seam.where import Lines
 
 SHAPES = 3
@@ -190,16 +190,15 @@ def grown_lines(runs: Sequence[Ran], before: Sequence[Ran]) -> list[Avoidable]:
     `before`: the step before, which has to show the same. A line stands for all that it calls
     where each operator of it runs several times, as what a loop around it repeats does.
     """
-    there = {(one.path, one.line) for one in _grown_lines(before)}
-    return [one for one in _grown_lines(runs) if (one.path, one.line) in there]
+    return in_both(_grown_lines(runs), _grown_lines(before))
 
 
 def _grown_lines(runs: Sequence[Ran]) -> Iterator[Avoidable]:
-    computing = [run for run in runs if not run.idle and str(run.func._overloadpacket) not in MOVES]
-    times = Counter((run.lines, run.func) for run in computing)
+    working = computing(runs)
+    times = Counter((run.lines, run.func) for run in working)
     once = {place for (lines, _), count in times.items() if count < SHAPES for place in lines}
     total = sum(run.seconds for run in runs)
-    return vain_lines(computing, once, total, _in_vain, lambda run: times[run.lines, run.func])
+    return vain_lines(working, once, total, _in_vain, lambda run: times[run.lines, run.func])
 
 
 def _in_vain(run: Ran) -> float:

@@ -132,6 +132,27 @@ def _saves(run: Ran) -> bool:
     return bool(run.lines) and not (run.idle or run.writes)
 
 
+class Placed(Protocol):
+    """What a line of a file does."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+
+    @property
+    def line(self) -> int:
+        """The line, from 1."""
+
+
+At = TypeVar("At", bound=Placed)
+
+
+def in_both(step: Iterable[At], before: Iterable[At]) -> list[At]:
+    """What was found in a step, of the lines with the same in the step before."""
+    there = {(one.path, one.line) for one in before}
+    return [one for one in step if (one.path, one.line) in there]
+
+
 class Marked(Protocol):
     """An operator that ran."""
 
@@ -142,8 +163,7 @@ class Marked(Protocol):
 
 def marked_lines(runs: Sequence[Marked], before: Sequence[Marked], mark: str) -> list[Avoidable]:
     """The lines of the user's with operators whose `mark` is a number above 0, in both steps."""
-    there = {(one.path, one.line) for one in _marked(before, mark)}
-    return [one for one in _marked(runs, mark) if (one.path, one.line) in there]
+    return in_both(_marked(runs, mark), _marked(before, mark))
 
 
 def _marked(runs: Sequence[Marked], mark: str) -> Iterator[Avoidable]:

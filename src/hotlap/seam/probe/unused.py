@@ -20,7 +20,7 @@ from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from hotlap.core.protocol import UnusedRows
-from hotlap.seam.probe.repeats import DETACH, LITTLE, Place, saved_by_autograd
+from hotlap.seam.probe.repeats import DETACH, LITTLE, Place, in_both, saved_by_autograd
 from hotlap.seam.where import Lines
 
 ROW_WISE = {
@@ -445,8 +445,7 @@ class _Line:
 
 def unused_rows(runs: Sequence[Ran], before: Sequence[Ran]) -> list[UnusedRows]:
     """The lines of the user's that compute rows most of which are not used, in both steps."""
-    there = {(one.path, one.line) for one in _unused(before)}
-    return [one for one in _unused(runs) if (one.path, one.line) in there]
+    return in_both(_unused(runs), _unused(before))
 
 
 def _unused(runs: Sequence[Ran]) -> Iterator[UnusedRows]:
