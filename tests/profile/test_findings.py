@@ -112,11 +112,11 @@ def test_sixteen_bits_without_hardware_for_them_are_a_problem():
     assert not advised(seen(phases, lines, places=places), {}, frozenset())
 
 
-def test_an_evaluation_that_takes_much_of_the_time_is_told_by_its_costliest_line():
+def test_an_evaluation_that_takes_much_of_the_time_is_told_by_what_asks_for_it():
     lines = {"evaluation": [("train.py:31", 0.8), ("train.py:30", 0.2)]}
-    places = {"evaluation": "train.py:30"}
+    places = {"evaluation": "train.py:30", "evaluated": "train.py:52"}
     (found,) = advised(seen({"evaluation": 0.4}, lines, places=places), {}, frozenset())
-    assert (ids([found]), found.place) == ({"evaluation_often"}, "train.py:31")
+    assert (ids([found]), found.place) == ({"evaluation_often"}, "train.py:52")
     assert not advised(seen({"evaluation": 0.2}, lines, places=places), {}, frozenset())
     targets = seen({"evaluation": 0.4}, lines, places=places, asks_each_step=True)
     assert not advised(targets, {}, frozenset())

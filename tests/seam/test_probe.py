@@ -703,15 +703,51 @@ def test_an_evaluation_is_named_by_the_line_that_no_training_goes_through():
         for _ in range(2):
             predict()
 
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with probed(steps=4) as session:
-        for _ in steps_of(session):
+    def train(steps):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in steps:
             functional.cross_entropy(predict(), Y).backward()
             optimizer.step()
             model.eval()
             validate()
             model.train()
-    assert session.profile["places"]["evaluation"] == line_of(validate, "predict()")
+
+    with probed(steps=4) as session:
+        train(steps_of(session))
+    places = session.profile["places"]
+    assert places["evaluation"] == line_of(validate, "predict()")
+    assert places["evaluated"] == line_of(train, "validate()")
+
+
+def test_an_evaluation_of_a_trainer_is_asked_for_by_the_call_that_trains():
+    """The lines of the user's that lead to both are the calls of his functions, and that of fit."""
+    model, library = net(), {"functional": functional, "Y": Y}
+    source = """
+def fit(steps, training, validation, optimizer):
+    for _ in steps:
+        functional.cross_entropy(training(), Y).backward()
+        optimizer.step()
+        for _ in range(2):
+            validation()
+"""
+    exec(compile(source, "<library>", "exec"), library)
+
+    def training():
+        model.train()
+        return model(X)
+
+    def validation():
+        model.eval()
+        return model(X + 1)
+
+    def fit(steps):
+        library["fit"](steps, training, validation, torch.optim.SGD(model.parameters(), lr=0.1))
+
+    with probed(steps=4) as session:
+        fit(steps_of(session))
+    places = session.profile["places"]
+    assert places["evaluation"] == line_of(validation, "model(X + 1)")
+    assert places["evaluated"] == line_of(fit, 'library["fit"]')
 
 
 @pytest.mark.parametrize("length", [1, 0])

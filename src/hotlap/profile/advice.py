@@ -165,7 +165,7 @@ ADVICE = (
         Symptom(
             ("evaluation",),
             "evaluation takes this part of the time: evaluate less often, or on fewer samples",
-            "line",
+            "evaluated",
             sure=False,
         ),
         (Need("!asks_each_step", "the model is asked for what it is trained on"),),

@@ -68,15 +68,17 @@ class Facts:
 
         `unused_at`: the lines that led to a forward in train mode, with gradients, that no backward
         used; `trained_at`: those that led to training forwards. What both go through (a helper that
-        calls the model) is not the evaluation's place.
+        calls the model) is not the evaluation's place. `evaluated` is where the training asks for
+        it: another line of a function that trains too, or the call of a trainer that does both.
         """
         if unused_at is not None:
             self._evaluation = (unused_at, True)
             self.note("eval_in_train_mode")
         if self._evaluation is not None and "evaluation" not in self.settled:
             lines, graded = self._evaluation
-            code, line = next((one for one in lines if one not in trained_at), lines[0])
-            self.places["evaluation"] = f"{short(code.co_filename)}:{line}"
+            own = next((one for one in lines if one not in trained_at), lines[0])
+            self.places["evaluation"] = _named(own)
+            self.places["evaluated"] = _named(_asks(lines, trained_at) or own)
             self.note("eval_with_grad", graded)
             self.note("evaluation")
             self.settled.add("evaluation")
@@ -99,6 +101,20 @@ class Facts:
             self.note("h2d_blocking", waits)
             self.note("pinned" if before.is_pinned() else "pageable")
             self.point("h2d")
+
+
+def _named(line: tuple[CodeType, int]) -> str:
+    code, number = line
+    return f"{short(code.co_filename)}:{number}"
+
+
+def _asks(
+    lines: Lines, trained_at: AbstractSet[tuple[CodeType, int]]
+) -> tuple[CodeType, int] | None:
+    """The innermost line that leads to an evaluation in a function that leads to training too."""
+    training = {code for code, _ in trained_at}
+    shared = [one for one in lines if one[0] in training]
+    return next((one for one in shared if one not in trained_at), shared[0] if shared else None)
 
 
 def doubled(before: torch.Tensor, after: torch.Tensor) -> bool:
