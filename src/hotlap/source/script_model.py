@@ -161,6 +161,11 @@ class ScriptModel:
             if (next(self.tree.loops(call), None) or self.tree.function(call)) in bodies
         ]
 
+    @property
+    def backward_places(self) -> list[ast.Call]:
+        """Where to point at a step: its certain `backward()` calls, else all of them."""
+        return self.backward_calls or self.tree.methods.get("backward", [])
+
     def optimizer_steps(self, node: ast.AST) -> list[ast.Call]:
         """The `.step()` calls below a node of optimizers that this file makes."""
         calls = (call for call in ast.walk(node) if method(call) == "step")

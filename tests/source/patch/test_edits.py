@@ -737,3 +737,23 @@ def test_each_script_that_runs_its_main_is_one_that_is_started(tmp_path):
     assert ["set_num_threads(2)" in changed[file] for file in files] == [True, True, False]
     alone = patch(recipe, files, files[1:2]).texts
     assert ["set_num_threads(2)" in alone[file] for file in files] == [False, True, False]
+
+
+def test_what_no_file_has_a_place_for_is_named_where_the_step_is(tmp_path):
+    """Not in the script that is started, which only calls the module that trains."""
+    started = "from trainer import fit\n\nif __name__ == '__main__':\n    fit(Net())\n"
+    trains = (
+        "import torch\n\n\n"
+        "def fit(models):\n"
+        "    optimizers = [torch.optim.SGD(m.parameters()) for m in models]\n"
+        "    for x in batches():\n"
+        "        models(x).sum().backward()\n"
+        "        for optimizer in optimizers:\n"
+        "            optimizer.step()\n"
+    )
+    for name, text in (("main.py", started), ("trainer.py", trains)):
+        (tmp_path / name).write_text(text)
+    files = [File.read(tmp_path / name) for name in ("main.py", "trainer.py")]
+    (note,) = patch(Recipe({"channels_last": Kept({})}), files, files[:1]).notes
+    assert note.place.endswith("trainer.py:7")
+    assert "it is not certain from this file" in note.text

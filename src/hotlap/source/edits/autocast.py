@@ -42,7 +42,7 @@ def autocast(draft: Draft) -> None:
             draft.by_hand(call, f"the model calls itself here: `{head}` around it and the loss")
     if not script.model_calls:
         reason = script.why_no_model if script.model is None else "the model is not called here"
-        draft.nothing_here(f"{reason}: `{head}` around forward and loss", *script.backward_calls)
+        draft.nothing_here(f"{reason}: `{head}` around forward and loss", *script.backward_places)
 
 
 def _of_itself(draft: Draft) -> Iterator[ast.Call]:

@@ -22,7 +22,7 @@ def channels_last(draft: Draft) -> None:
     if script.model is None:
         reason = script.why_no_model
         draft.nothing_here(
-            f"{reason}: `model = model{wish}`, and on each batch", *script.backward_calls
+            f"{reason}: `model = model{wish}`, and on each batch", *script.backward_places
         )
         return
     if _set_already(draft):

@@ -210,20 +210,27 @@ def _write(
 
 @dataclass
 class _State:
-    """What one technique has come to, over all files."""
+    """What one technique has come to, over all files.
+
+    `fallbacks` are for where no file has a place: of the file that knows lines, of the script that
+    a command starts, or of the first one (`weight`).
+    """
 
     name: str
     written: bool = False
     present: bool = False
     notes: list[Note] = field(default_factory=list)
     fallbacks: list[Note] = field(default_factory=list)
+    weight: tuple[bool, bool] = (False, False)
 
     def take(self, file: File, draft: Draft) -> None:
         self.written |= bool(draft.changes)
         self.present |= draft.already
         path = file.path.as_posix()
         self.notes += [Note(self.name, path, r.line, r.text) for r in draft.remarks]
-        if draft.fallbacks and (not self.fallbacks or draft.entry):
+        weight = (any(r.line for r in draft.fallbacks), draft.entry)
+        if draft.fallbacks and (not self.fallbacks or weight > self.weight):
+            self.weight = weight
             self.fallbacks = [Note(self.name, path, r.line, r.text) for r in draft.fallbacks]
 
     def close(self, done: Patch, otherwise: str) -> None:
