@@ -200,6 +200,7 @@ def test_the_page_of_a_profile_says_what_the_terminal_says() -> None:
         "threads spin (cost not measured)",
         "sleeping_threads: let OpenMP threads sleep",
         "1,234 samples/s, 98,765 tokens/s",
+        "peak 2.0 KiB",
         "2 GFLOP a step, 50 GFLOP/s in forward and backward: 50%",
         "Next: race them, keep what is proved faster with equal losses",
         "hotlap tune python",

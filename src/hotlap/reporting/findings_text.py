@@ -34,7 +34,7 @@ ORDER = "the largest expected gain first"
 UNKNOWN = "effect unknown until raced"
 EXPLAIN = "`hotlap explain ID` describes a technique; `hotlap lint` shows each place"
 NOT_KNOWN = "hotlap knows no cause that can be removed there"
-AT_MOST = "at most: the speed-up if all of that time vanished"
+AT_MOST = "at most: the speed-up without that time, with the caches left to the rest"
 
 
 MUCH_OF_A_STEP = 0.3

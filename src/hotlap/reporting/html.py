@@ -28,6 +28,7 @@ from hotlap.reporting.profile_text import (
     limit,
     lines_by_phase,
     operators_of,
+    peak_memory,
     rates,
     waits,
 )
@@ -122,6 +123,7 @@ def _profile(document: Document) -> View:
         findings=_findings(found),
         findings_note=bound_legend(found),
         memory=_memory(document["memory_by_owner"]),
+        peak=peak_memory(found),
         steps_title=following.removesuffix(":"),
         steps=[command] if command else (),
         tables=[*_lines(found), *_ranks(found)],

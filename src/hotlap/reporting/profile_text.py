@@ -288,13 +288,18 @@ def shown_line(line: Line, width: int) -> Text:
 def _show_memory(out: Console, profile: Profile) -> None:
     out.print()
     owners = {name: found for name, found in profile.memory_by_owner.items() if found}
-    phases = profile.memory_by_phase
     words = ", ".join(f"{name} {size(found)}" for name, found in owners.items())
+    _entry(out, "memory", peak_memory(profile) + (f"; {words}" if words else ""))
+
+
+def peak_memory(profile: Profile) -> str:
+    """The most memory that was in use, and in which phase of a step."""
+    phases = profile.memory_by_phase
     peak = f"peak {size(profile.peak_memory)}"
-    if phases:
-        highest = max(phases, key=lambda name: phases[name])
-        peak += f", highest in {TITLES.get(highest, highest)}"
-    _entry(out, "memory", peak + (f"; {words}" if words else ""))
+    if not phases:
+        return peak
+    highest = max(phases, key=lambda name: phases[name])
+    return f"{peak}, highest in {TITLES.get(highest, highest)}"
 
 
 def _entry(out: Console, name: str, words: str) -> None:

@@ -41,6 +41,7 @@ class View:
     front: Mapping[str, object] | None = None
     sweep: Mapping[str, object] | None = None
     memory: Sequence[Mapping[str, object]] = ()
+    peak: str = ""
     loads: Sequence[Mapping[str, object]] = ()
     advice: Sequence[Mapping[str, object]] = ()
     steps_title: str = "Commands"
