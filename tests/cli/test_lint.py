@@ -238,10 +238,17 @@ def test_a_profile_knows_a_notebook_below_a_folder(run, named):
     content = script.read_bytes()
     line = content.splitlines().index(source.encode().splitlines()[1]) + 1
     lines = {str(line): {"data": [0.0019, 20]}}
-    profiled(script.resolve(), {"digest": sources.digest(content), "lines": lines})
+    alone = {
+        "what": f"too much at {script}:{line}", "place": f"{script}:{line}", "share": 0.4,
+        "remedies": [{"id": "kv_cache", "place": "", "also": []}], "problem": True,
+    }  # fmt: skip
+    known = {"digest": sources.digest(content), "lines": lines}
+    profiled(script.resolve(), known, findings=[alone])
     result = run("--profile", named)
     assert code(result) == 1
     assert "cell 1:2:10" in result.output
+    said = "in the profile alone: train.ipynb:cell 1:2  too much at train.ipynb:cell 1:2"
+    assert said in result.output
     assert "1.9 ms of 14.2 ms a step" in result.output
 
 

@@ -276,12 +276,15 @@ def _name_what_no_pattern_shows(document: "Document", shown: set[str]) -> None:
 
     `shown`: the techniques of the spots.
     """
+    from hotlap.notebook.script import in_cells
+
     if click.get_current_context().params["quiet"]:
         return
     for finding in document["findings"]:
         remedies = {remedy["id"] for remedy in finding["remedies"]}
         if finding["problem"] and not remedies & shown:
-            say(f"in the profile alone: {finding['place']}  {finding['what']}", indent="  ")
+            place, what = in_cells(finding["place"]), in_cells(finding["what"])
+            say(f"in the profile alone: {place}  {what}", indent="  ")
 
 
 def _as_run(paths: tuple[Path, ...], config: "Config", document: "Document") -> Iterator[Path]:
