@@ -189,7 +189,7 @@ def test_what_was_seen_in_a_kernels_files_is_moved_to_the_script_of_the_session(
             "/tmp/ipykernel_7/3.py": {1: (4, 0.2, 0.5)},
         },
         invariants=[Invariant("/tmp/ipykernel_7/1.py", 2, 1, 2, 0.1)],
-        repeats=[Avoidable("/tmp/ipykernel_7/3.py", 1, 2, 0.5, 0.2)],
+        in_vain={"repeated_in_step": [Avoidable("/tmp/ipykernel_7/3.py", 1, 2, 0.5, 0.2)]},
         unused=[
             UnusedRows("/tmp/ipykernel_7/1.py", 2, 0.1, 0.2, "/tmp/ipykernel_7/3.py", 1),
             UnusedRows("/tmp/other.py", 2, 0.1, 0.2),
@@ -199,7 +199,7 @@ def test_what_was_seen_in_a_kernels_files_is_moved_to_the_script_of_the_session(
     own = str(path)
     assert found.operators_on == {own: {4: (3, 0.1, 0.0), 8: (4, 0.2, 0.5)}}
     assert found.invariants == [Invariant(own, 5, 4, 5, 0.1)]
-    assert found.repeats == [Avoidable(own, 8, 2, 0.5, 0.2)]
+    assert found.in_vain == {"repeated_in_step": [Avoidable(own, 8, 2, 0.5, 0.2)]}
     assert found.unused == [
         UnusedRows(own, 5, 0.1, 0.2, own, 8), UnusedRows("/tmp/other.py", 2, 0.1, 0.2),
     ]  # fmt: skip

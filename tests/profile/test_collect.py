@@ -145,7 +145,7 @@ def test_repeated_work_costs_all_but_its_first_time(script, differentiated, shar
     }  # fmt: skip
     on = {str(script): {"8": [40, 0.001, behind]}}
     sampled = {"8": {"forward": (0.8, 60, [])}}
-    found = made(script, sampled, repeats=[repeat], operators_on=on).findings
+    found = made(script, sampled, in_vain={"repeated_in_step": [repeat]}, operators_on=on).findings
     (one,) = [f for f in found if f.remedies[0].id == "repeated_in_step"]
     assert one.problem
     assert "(4 times)" in one.what
@@ -187,7 +187,9 @@ def test_rows_that_nothing_uses_cost_their_operators_in_both_passes(script):
 )
 def test_results_that_nothing_uses_are_a_problem(script, part, said):
     row = {"path": str(script), "line": 8, "times": 0, "part": part, "share": 0.2}
-    found = made(script, {"8": {"forward": (0.8, 60, [])}}, discarded=[row]).findings
+    found = made(
+        script, {"8": {"forward": (0.8, 60, [])}}, in_vain={"unused_results": [row]}
+    ).findings
     (one,) = [f for f in found if f.remedies[0].id == "unused_results"]
     assert (one.problem, one.place) == (True, "train.py:8")
     assert one.what.startswith(f"nothing uses what is computed here{said}")
@@ -195,7 +197,9 @@ def test_results_that_nothing_uses_are_a_problem(script, part, said):
 
 def test_a_product_with_a_factor_of_zeros_is_a_problem(script):
     row = {"path": str(script), "line": 8, "times": 640, "part": 1.0, "share": 0.2}
-    found = made(script, {"8": {"forward": (0.8, 60, [])}}, sparse=[row]).findings
+    found = made(
+        script, {"8": {"forward": (0.8, 60, [])}}, in_vain={"sparse_product": [row]}
+    ).findings
     (one,) = [f for f in found if f.remedies[0].id == "sparse_product"]
     assert (one.problem, one.place) == (True, "train.py:8")
     assert one.what.startswith("a factor of the matrix product here is zero except for 1 element")
@@ -203,7 +207,7 @@ def test_a_product_with_a_factor_of_zeros_is_a_problem(script):
 
 def test_a_transform_of_a_slow_length_is_a_problem(script):
     row = {"path": str(script), "line": 8, "times": 32002, "part": 0.9, "share": 0.2}
-    found = made(script, {"8": {"forward": (0.8, 60, [])}}, transforms=[row]).findings
+    found = made(script, {"8": {"forward": (0.8, 60, [])}}, in_vain={"fft_length": [row]}).findings
     (one,) = [f for f in found if f.remedies[0].id == "fft_length"]
     assert one.problem
     assert one.what.startswith(

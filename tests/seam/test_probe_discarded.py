@@ -40,7 +40,7 @@ def found(ending, steps=9):
             model(torch.randn(256, WIDTH)).backward()
             optimizer.step()
     assert "invariants" not in session.profile["notes"]
-    rows = session.profile["discarded"]
+    rows = session.profile["in_vain"]["unused_results"]
     return {f"{short(one['path'])}:{one['line']}": one for one in rows}
 
 

@@ -39,7 +39,7 @@ def found(twice):
             model(x).square().mean().backward()
             optimizer.step()
     assert "invariants" not in session.profile["notes"]
-    return session.profile["repeats"]
+    return session.profile["in_vain"]["repeated_in_step"]
 
 
 def calls(net, x):
@@ -175,16 +175,16 @@ def unrolled(wrap, around=contextlib.nullcontext):
 )
 def test_parametrized_weights_that_are_computed_again_are_one_finding(wrap):
     profile = unrolled(wrap)
-    (row,) = profile["parametrized"]
+    (row,) = profile["in_vain"]["parametrized_weights"]
     lines = {line_of(Unrolled.forward, "self.inner"), line_of(Unrolled.forward, "self.outer")}
     assert f"{short(row['path'])}:{row['line']}" in lines
     assert row["differentiated"]
     assert row["times"] == 6
     assert row["share"] > 0.05
-    assert not profile["repeats"]
+    assert not profile["in_vain"]["repeated_in_step"]
 
 
 def test_parametrized_weights_that_are_kept_are_not_named():
     wrap = nn.utils.parametrizations.weight_norm
-    assert not unrolled(wrap, nn.utils.parametrize.cached)["parametrized"]
-    assert not unrolled(lambda layer: layer)["parametrized"]
+    assert not unrolled(wrap, nn.utils.parametrize.cached)["in_vain"]["parametrized_weights"]
+    assert not unrolled(lambda layer: layer)["in_vain"]["parametrized_weights"]

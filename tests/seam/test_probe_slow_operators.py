@@ -60,7 +60,7 @@ def found(gather, adjacency):
             model(torch.randn(len(adjacency), WIDTH)).square().mean().backward()
             optimizer.step()
     assert "invariants" not in session.profile["notes"]
-    return session.profile["sparse"]
+    return session.profile["in_vain"]["sparse_product"]
 
 
 @pytest.mark.parametrize("gather", [of_nodes, transposed, batched, expanded])
@@ -119,7 +119,8 @@ def test_transforms_of_a_length_with_a_large_prime_factor_are_named(length, batc
             optimizer.zero_grad()
             model(torch.randn(batch, length // 2)).square().mean().backward()
             optimizer.step()
-    found = {f"{short(one['path'])}:{one['line']}": one for one in session.profile["transforms"]}
+    rows = session.profile["in_vain"]["fft_length"]
+    found = {f"{short(one['path'])}:{one['line']}": one for one in rows}
     places = {line_of(Reverb.forward, text) for text in ("product = ", "return ")}
     assert set(found) == (places if named else set())
     assert all(one["times"] == named for one in found.values())

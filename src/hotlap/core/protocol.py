@@ -517,8 +517,10 @@ class ProfilePayload:
     the lines of the forward pass by the part of the backward pass that works for them (empty: not
     known). `faults`: the part of a step that page faults take. `held` and `inert`: what each
     technique has come to. `operators`: seconds a step, in the forward pass, in the functions that a
-    technique replaces, where they were measured. `world`: how many ranks train together; `ranks`:
-    those of them that were seen. `program`: the file that Python was started with.
+    technique replaces, where they were measured. `in_vain`: lines with work that need not be done,
+    by the name of what is to be said of them (`hotlap.profile.sights`). `world`: how many ranks
+    train together; `ranks`: those of them that were seen. `program`: the file that Python was
+    started with.
     """
 
     step: PhaseTimes
@@ -550,14 +552,8 @@ class ProfilePayload:
     hooks: list[PiledHooks] = field(default_factory=list)
     retained: list[Holder] = field(default_factory=list)
     invariants: list[Invariant] = field(default_factory=list)
-    repeats: list[Avoidable] = field(default_factory=list)
+    in_vain: dict[str, list[Avoidable]] = field(default_factory=dict)
     unused: list[UnusedRows] = field(default_factory=list)
-    parametrized: list[Avoidable] = field(default_factory=list)
-    copied: list[Avoidable] = field(default_factory=list)
-    grown: list[Avoidable] = field(default_factory=list)
-    discarded: list[Avoidable] = field(default_factory=list)
-    sparse: list[Avoidable] = field(default_factory=list)
-    transforms: list[Avoidable] = field(default_factory=list)
     pairs: list[Avoidable] = field(default_factory=list)
     lookups: Replaceable = field(default_factory=Replaceable)
     long_kernels: Replaceable = field(default_factory=Replaceable)

@@ -75,7 +75,6 @@ DISCARDED = "unused_results"
 USED_BY_NOTHING = "nothing uses what is computed here"
 LEAVE_OUT = "leave it out: end the forward pass where the last result that is used is known"
 COPIED = "copied_work"
-SAME_FOR = "the same is computed here for"
 COMPUTE_BEFORE = (
     "compute it for one, and copy the result: expand, repeat or pick rows by index after this "
     "line, not before it, and interpolate after a 1x1 convolution; of rows that are concatenated, "
@@ -127,19 +126,16 @@ def _transformed(one: Avoidable) -> str:
     )
 
 
-IN_VAIN: Mapping[str, tuple[str, Callable[[Avoidable], str]]] = {
-    REPEATED: ("repeats", lambda one: f"{COMPUTED_AGAIN} ({one.times} times)"),
-    PARAMETRIZED: ("parametrized", lambda one: f"{WEIGHTS_AGAIN} ({one.times} times in a step)"),
-    COPIED: (
-        "copied",
-        lambda one: f"the same is computed here for {one.times} copies of each input",
-    ),
-    GROWN: ("grown", lambda one: f"{one.part:.0%} {COMPUTED_BEFORE}"),
-    DISCARDED: ("discarded", _discarded),
-    SPARSE: ("sparse", lambda one: f"{ALL_ZEROS} {one.times}"),
-    TRANSFORMS: ("transforms", _transformed),
+IN_VAIN: Mapping[str, Callable[[Avoidable], str]] = {
+    REPEATED: lambda one: f"{COMPUTED_AGAIN} ({one.times} times)",
+    PARAMETRIZED: lambda one: f"{WEIGHTS_AGAIN} ({one.times} times in a step)",
+    COPIED: lambda one: f"the same is computed here for {one.times} copies of each input",
+    GROWN: lambda one: f"{one.part:.0%} {COMPUTED_BEFORE}",
+    DISCARDED: _discarded,
+    SPARSE: lambda one: f"{ALL_ZEROS} {one.times}",
+    TRANSFORMS: _transformed,
 }
-"""Lines with work in vain by the name of the sight: where the probe lists them, and what they do.
+"""What to say of lines with work in vain, by the name under which the probe lists them.
 
 Lines may call one another: what they cost together is bounded by the operators' time."""
 
@@ -212,8 +208,8 @@ def _invariants(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
 
 def _in_vain(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     """Lines of which a part of the work need not be done."""
-    for name, (listed, says) in IN_VAIN.items():
-        for one in getattr(payload, listed):
+    for name, says in IN_VAIN.items():
+        for one in payload.in_vain.get(name, ()):
             yield from _vain(payload, folder, one, name, Words(says(one), MEANINGS[name]), one.part)
 
 

@@ -125,16 +125,12 @@ class _Run:
 class Invariants(Diagnosis):
     """Follows steps along the other diagnoses.
 
-    `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
-    work comes several times in a step, `parametrized` what weights of parametrized layers take of
-    that, `unused` those of whose results little is used, `copied`
-    those that compute the same for several copies, `grown` those that compute again what has grown
-    a little, `discarded` those whose results nothing uses,
-    `sparse` those that multiply by a factor of nearly all zeros,
-    `transforms` those with Fourier transforms of a slow length, `pairs` those that sum up an
-    element for each pair, `by_line` what ran from each line, `own` the operators of the lines
-    themselves, `backward` the lines by their part of the backward pass, `ran` the names of all
-    operators, `index_select` and `fft_convolution` what these techniques would replace.
+    `value` is a dictionary: `invariants` are the lines with invariant work, `in_vain` those with
+    other work that need not be done, by its kind, `unused` those of whose results little is used,
+    `pairs` those that sum up an element for each pair, `by_line` what ran from each line, `own` the
+    operators of the lines themselves, `backward` the lines by their part of the backward pass,
+    `ran` the names of all operators, `index_select` and `fft_convolution` what these techniques
+    would replace.
     """
 
     name = "invariants"
@@ -202,13 +198,17 @@ class Invariants(Diagnosis):
             replace(one, step=self._lasted, confirmed=one.confirmed and enough) for one in found
         ]
         self.value = {
-            "invariants": self._found, "repeats": repeated_lines(runs),
-            "parametrized": parametrized_work(runs),
-            "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
-            "grown": grown_lines(runs, before), "pairs": list(summed_pairs(runs)),
-            "discarded": confirmed(self._discarded),
-            "sparse": marked_lines(runs, before, "sparse"),
-            "transforms": marked_lines(runs, before, "slow_length"),
+            "invariants": self._found,
+            "in_vain": {
+                "repeated_in_step": repeated_lines(runs),
+                "parametrized_weights": parametrized_work(runs),
+                "copied_work": copied_work(runs, before),
+                "grown_work": grown_lines(runs, before),
+                "unused_results": confirmed(self._discarded),
+                "sparse_product": marked_lines(runs, before, "sparse"),
+                "fft_length": marked_lines(runs, before, "slow_length"),
+            },
+            "unused": unused_rows(runs, before), "pairs": list(summed_pairs(runs)),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
             "backward": backward_by_line(behind),
             "ran": {str(run.func._overloadpacket) for run in runs},
