@@ -130,3 +130,81 @@ def test_largest_prime():
     assert [largest_prime(one) for one in (1, 2, 12, 97, 16001, 2 * 97 * 97, 2**20)] == [
         1, 2, 3, 97, 16001, 97, 2,
     ]  # fmt: skip
+
+
+KINDS, ROWS = 4, 2048
+ROWS_OF, SOURCE = torch.randint(0, KINDS, (ROWS,)), torch.randint(0, ROWS, (ROWS,))
+
+
+class Relations(nn.Module):
+    """A layer that multiplies each row by the matrix of its kind."""
+
+    def __init__(self, multiply):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(KINDS, WIDTH, WIDTH))
+        self.table = nn.Embedding(KINDS, WIDTH * WIDTH)
+        self.multiply = multiply
+
+    def forward(self, x):
+        return self.multiply(self, x)
+
+
+def by_batch(net, x):
+    return torch.bmm(x[SOURCE].unsqueeze(1), net.weight[ROWS_OF]).squeeze(1)
+
+
+def from_the_left(net, x):
+    weight = net.weight.index_select(0, ROWS_OF)
+    return (weight.transpose(1, 2) @ x.unsqueeze(-1)).squeeze(-1)
+
+
+def by_einsum(net, x):
+    return torch.einsum("ei,eio->eo", x, net.weight[ROWS_OF])
+
+
+def by_embedding(net, x):
+    weight = net.table(ROWS_OF).view(ROWS, WIDTH, WIDTH)
+    return torch.bmm(x.unsqueeze(1), weight).squeeze(1)
+
+
+def in_groups(net, x):
+    order = ROWS_OF.argsort()
+    parts = x[order].split(torch.bincount(ROWS_OF, minlength=KINDS).tolist())
+    return torch.cat([part @ weight for part, weight in zip(parts, net.weight, strict=True)])
+
+
+def of_long_rows(net, x):
+    return torch.bmm(x.unsqueeze(1).expand(-1, 8, -1), net.weight[ROWS_OF]).mean(1)
+
+
+def attention(net, x):
+    """Vectors that are picked, and no matrices."""
+    return torch.bmm(x.view(-1, 1, WIDTH), x[SOURCE].view(-1, WIDTH, 1)) * net.weight.mean()
+
+
+@pytest.mark.parametrize(
+    ("multiply", "text"),
+    [
+        (by_batch, "torch.bmm"),
+        (from_the_left, "index_select"),
+        (by_einsum, "torch.einsum"),
+        (by_embedding, "net.table"),
+        (in_groups, None),
+        (of_long_rows, None),
+        (attention, None),
+    ],
+)
+def test_matrices_that_are_copied_for_each_row_are_found(multiply, text):
+    model = Relations(multiply)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.randn(ROWS, WIDTH)).square().mean().backward()
+            optimizer.step()
+    found = {
+        f"{short(one['path'])}:{one['line']}": one["times"]
+        for one in session.profile["in_vain"]["picked_matrices"]
+    }
+    assert set(found.values()) <= {ROWS // KINDS}
+    assert (line_of(multiply, text) in found) if text else not found

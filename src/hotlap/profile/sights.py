@@ -98,6 +98,13 @@ PAD = (
     "where the length is yours to choose, as in a convolution, pad to scipy.fft.next_fast_len(n), "
     "and cut the result"
 )
+PICKED = "picked_matrices"
+MATRIX_EACH = "each row is multiplied by its own copy of a matrix here"
+AT_ONCE = (
+    "multiply the rows of each matrix at once: sort the rows by its number, split them, multiply "
+    "each part and put the results back; where the rows are picked too, as those of nodes for "
+    "edges, multiply all that they are picked from by each matrix, then pick from the results"
+)
 PAIRWISE = "pairwise_matmul"
 MEANINGS = {
     "environment_step": VECTORISE,
@@ -110,6 +117,7 @@ MEANINGS = {
     DISCARDED: LEAVE_OUT,
     SPARSE: KEEP_SPARSE,
     TRANSFORMS: PAD,
+    PICKED: AT_ONCE,
 }
 """What to do about a sight that belongs to no technique, by its name."""
 
@@ -134,6 +142,7 @@ IN_VAIN: Mapping[str, Callable[[Avoidable], str]] = {
     DISCARDED: _discarded,
     SPARSE: lambda one: f"{ALL_ZEROS} {one.times}",
     TRANSFORMS: _transformed,
+    PICKED: lambda one: f"{MATRIX_EACH} ({one.times:,} copies of each)",
 }
 """What to say of lines with work in vain, by the name under which the probe lists them.
 

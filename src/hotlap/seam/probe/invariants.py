@@ -41,6 +41,7 @@ from hotlap.seam.probe.line_work import (
     replaceable,
     take_least,
 )
+from hotlap.seam.probe.matrices import Matrices
 from hotlap.seam.probe.products import Chain, Products, summed_pairs
 from hotlap.seam.probe.repeats import (
     DETACH,
@@ -92,8 +93,8 @@ class _Run:
     writes to, the operator that did so last. `twin`, `differentiated` and `parametrized` are for
     what a step does twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies`
     for what it does for copies: see `copies`; `known`: see `grown`; `sparse`: see `zeros`;
-    `slow_length`: see `transforms`; `pairs`: see `products`; `replaceable`: see `line_work`;
-    `kept`, `made` and `reads`: see `discarded`.
+    `slow_length`: see `transforms`; `matrix_copies`: see `matrices`; `pairs`: see `products`;
+    `replaceable`: see `line_work`; `kept`, `made` and `reads`: see `discarded`.
     """
 
     lines: Lines
@@ -115,6 +116,7 @@ class _Run:
     known: float = 0.0
     sparse: int = 0
     slow_length: int = 0
+    matrix_copies: int = 0
     pairs: Chain | None = None
     kept: bool = False
     made: list[StorageWeakRef] = field(default_factory=list)
@@ -207,6 +209,7 @@ class Invariants(Diagnosis):
                 "unused_results": confirmed(self._discarded),
                 "sparse_product": marked_lines(runs, before, "sparse"),
                 "fft_length": marked_lines(runs, before, "slow_length"),
+                "picked_matrices": marked_lines(runs, before, "matrix_copies"),
             },
             "unused": unused_rows(runs, before), "pairs": list(summed_pairs(runs)),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
@@ -266,6 +269,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._uses = Uses()
         self._copies = Copies()
         self._products = Products()
+        self._matrices = Matrices()
         self._reads = Reads()
         self._missed = False  # an operator whose reads are not known
 
@@ -396,6 +400,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             run.known = self._grown.part_known(run.lines, func, results)
             run.sparse, run.slow_length = zeros_for_each(func, args), slow_length(func, args)
             self._products.note(run, func, given, results)
+            self._matrices.note(run, func, given, results)
         for tensor in results:
             if not any(tensor is one for one in written):
                 self._make(tensor, run, fresh=address(tensor) not in there)
