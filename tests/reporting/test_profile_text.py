@@ -371,9 +371,9 @@ def test_a_busy_machine_is_named_and_no_limit_is_claimed(monkeypatch):
     data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
     found = profile(headroom=headroom, device="cpu", findings=(data,))
     calm, busy = (" ".join(printed(under_load(found, cores)).split()) for cores in (0.3, 3.1))
-    assert "limited by overhead" in calm
+    assert "limited by memory or by overhead" in calm
     assert "other programs" not in calm
-    assert "limited by overhead" not in busy
+    assert "limited by memory" not in busy
     assert busy.count("other programs used 2.0 of 2 cores meanwhile") == 1
     assert "--wait" not in busy, "profile has no such option"
     assert "no bound (at most) follows" in busy

@@ -334,7 +334,7 @@ def limit(headroom: Headroom) -> str:
         return words
     peak = f"the measured {headroom.dtype} peak of {count(headroom.peak, 'FLOP')}/s"
     if headroom.share < SMALL:
-        overhead = "limited by overhead (Python, kernel launches), not by compute"
+        overhead = "limited by memory or by overhead (Python, kernel launches), not by arithmetic"
         return f"{words}: under 1 % of {peak}; {headroom.caution or overhead}"
     words += f": {headroom.share:.0%} of {peak}"
     return words + (f" ({headroom.caution})" if headroom.caution else "")
