@@ -15,6 +15,7 @@ from hotlap.notebook.script import SUFFIX, Notebook
 from hotlap.source.config import Config
 from hotlap.source.files import python_files
 from hotlap.source.found import Found, told
+from hotlap.source.lint_ahead import ahead
 from hotlap.source.lint_cache import LintCache
 from hotlap.source.module import Source
 from hotlap.source.project import Project, View
@@ -97,15 +98,20 @@ def lint(
     files = {path: _content(path) for path in python_files(paths, config)}
     kept = cache or LintCache()
     read = _Reader(files, kept, progress)
-    summaries = {path: found for path in files if (found := read(path)) is not None}
+    with ahead(tuple(files), _Reader(files, kept)):
+        summaries = {path: found for path in files if (found := read(path)) is not None}
     project = Project(config.root, summaries, read)
-    for index, (path, content) in enumerate(files.items()):
-        progress(f"{index} of {several(len(files), 'file')} judged")
+
+    def judge(path: Path) -> list[Spot]:
+        content = files[path]
         if isinstance(content, OSError):
-            spots = [_unreadable(path, content)]
-        else:
-            spots = _judged(path, content, project.view(path), kept)
-        yield from _wanted(spots, path, config)
+            return [_unreadable(path, content)]
+        return _judged(path, content, project.view(path), kept)
+
+    with ahead(tuple(files), judge):
+        for index, path in enumerate(files):
+            progress(f"{index} of {several(len(files), 'file')} judged")
+            yield from _wanted(judge(path), path, config)
     kept.sweep()
 
 
@@ -123,7 +129,7 @@ class _Reader:
         self,
         files: dict[Path, bytes | OSError],
         cache: LintCache,
-        progress: Progress,
+        progress: Progress = lambda _: None,
     ) -> None:
         self._files, self._cache, self._progress = files, cache, progress
         self._count = 0
