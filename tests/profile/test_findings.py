@@ -386,6 +386,23 @@ def test_the_call_that_blocks_is_named_not_its_line():
     assert finding.problem
 
 
+@pytest.mark.parametrize(
+    ("call", "waits"),
+    [
+        ('" ".join(map(str, row))', False),
+        ("', '.join(names)", False),
+        ("os.path.join(folder, name)", False),
+        ("os.sep.join(parts)", False),
+        ("worker.join()", True),
+        ("self.threads[0].join()", True),
+    ],
+)
+def test_text_that_is_put_together_waits_for_nothing(call: str, waits: bool) -> None:
+    lines = {"other": (Line("train.py:21", "", "a", 1.0, ((call, 0.9),)),)}
+    found = advised(replace(seen({"other": 0.5}), lines=lines), {}, frozenset())
+    assert ("blocking_call" in ids(found)) is waits
+
+
 def test_a_call_that_computes_does_not_block():
     found = advised(with_calls(loss_item=0.9), {}, frozenset())
     assert "blocking_call" not in ids(found)

@@ -1,6 +1,7 @@
 """The line that a sample costs most at, looked for where workers read the samples."""
 
 import random
+import sys
 import time
 
 import pytest
@@ -28,6 +29,17 @@ class Slow(Dataset):
         return slow(torch.tensor(float(index)))
 
 
+class Parsed(Slow):
+    """Rows of numbers in text, of which pure Python makes a picture."""
+
+    text = " ".join(str(number % 255) for number in range(2304))
+
+    def __getitem__(self, index):
+        pixels = [int(each) for each in self.text.split(" ")]
+        image = torch.tensor(pixels[:48]).view(1, 6, 8).float().div_(255)
+        return image.sub_(0.5).div_(0.25)
+
+
 class Stream(IterableDataset):
     def __iter__(self):
         for index in range(1000):
@@ -46,6 +58,14 @@ def test_the_line_of_the_dataset_is_named_and_random_numbers_stay():
     assert costliest_line(DataLoader(Slow(), num_workers=1)) == line_of(slow, "time.sleep")
     assert random.getstate() == state
     assert costliest_line(DataLoader(Stream(), num_workers=1)) == line_of(Stream.__iter__, "sleep")
+
+
+def test_pure_python_is_not_taken_for_the_operator_after_it():
+    """An operator lets go of the interpreter's lock, which the thread that looks waits for."""
+    expected = line_of(Parsed.__getitem__, "int(each)")
+    interval = sys.getswitchinterval()
+    assert costliest_line(DataLoader(Parsed(), num_workers=1)) == expected
+    assert sys.getswitchinterval() == interval
 
 
 @pytest.mark.parametrize("dataset", [Broken(), torch.utils.data.TensorDataset(torch.ones(9, 1)),

@@ -50,6 +50,8 @@ BLOCKING = re.compile(
     r"collect|empty_cache|run|check_call|system|to_csv|execute|commit|show|display)$"
 )
 """Calls that wait for a disk, a network, a terminal, another process or the garbage collector."""
+JOINS_TEXT = re.compile(r"^[rbu]?[\"']|(?:^|\.)(?:path|sep|linesep)\.join$|^sep\.join$")
+"""Calls of `join` that put text together, and wait for nothing."""
 COLLECTIVE = re.compile(
     r"(?:(?:^|\.)(?:dist|distributed|c10d|accelerator|fabric)\.(?:reduce|gather|scatter|broadcast\w*|"
     r"all_to_all\w*|\w*barrier)|(?:^|\.)(?:all_reduce|all_gather\w*|reduce_scatter\w*))$"
@@ -315,7 +317,7 @@ def _blocking(seen: Seen) -> list[Finding]:
         for phase in ("other", "forward")
         for line in seen.lines.get(phase, ())
         for call, share in line.calls
-        if _collects(call, seen) or (phase == "other" and BLOCKING.search(call.partition("(")[0]))
+        if _collects(call, seen) or (phase == "other" and _blocks(call.partition("(")[0]))
     )
     first: dict[str, tuple[float, Line, str, str]] = {}
     for one in sorted(candidates, key=lambda one: one[0], reverse=True):
@@ -325,6 +327,10 @@ def _blocking(seen: Seen) -> list[Finding]:
         return []
     others = (one for one in ranked[1:] if one[0] >= WORTH and _collects(one[2], seen))
     return [_waits(*one, seen) for one in (ranked[0], *others)]
+
+
+def _blocks(name: str) -> bool:
+    return BLOCKING.search(name) is not None and JOINS_TEXT.search(name) is None
 
 
 def _waits(share: float, line: Line, call: str, phase: str, seen: Seen) -> Finding:

@@ -16,6 +16,7 @@ from typing import Any
 from torch.utils.data import DataLoader, IterableDataset
 
 from hotlap.seam.probe.dataset import as_worker
+from hotlap.seam.probe.sampler import SWITCH_ALONE, Turns
 from hotlap.seam.where import is_users, line_of, short
 
 SECONDS, MOST = 0.7, 256
@@ -56,20 +57,27 @@ def _samples(dataset: Any) -> Iterator[object]:
 
 
 class _Watch(threading.Thread):
-    """Notes the innermost of the user's lines that run below `_read` in a thread."""
+    """Notes the innermost of the user's lines that run below `_read` in a thread.
+
+    Meanwhile threads hand over at once: as in `Sampler.sampling`, lines that let go of the
+    interpreter's lock would be seen too often, and in place of pure Python.
+    """
 
     def __init__(self, watched: int) -> None:
         super().__init__(name="hotlap sample lines", daemon=True)
         self._watched = watched
         self._found: Counter[tuple[CodeType, int]] = Counter()
         self._over = threading.Event()
+        self._turns = Turns()
 
     def __enter__(self) -> None:
+        self._turns.shorten(SWITCH_ALONE)
         self.start()
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self.join()
+        self._turns.restore()
 
     def run(self) -> None:
         """Look every few milliseconds."""

@@ -76,7 +76,7 @@ class Sampler:
         self.usual = 0.0
         self._struck = False
         self._taken = 0
-        self._turns = _Turns()
+        self._turns = Turns()
         self._end = threading.Event()
 
     @contextmanager
@@ -169,7 +169,7 @@ def _wake_on_time() -> None:
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
 
 
-class _Turns:
+class Turns:
     """How long a thread may keep the interpreter's lock (seconds): shorter while we sample.
 
     What the program sets meanwhile is what it finds afterwards.
