@@ -12,6 +12,7 @@ from hotlap.core.protocol import ProfilePayload, SampledLine
 from hotlap.core.registry import techniques
 from hotlap.notebook.script import notebook_of
 from hotlap.profile.advice import addressed
+from hotlap.profile.callers import from_one_call
 from hotlap.profile.findings import Seen, advised, free, padded, proposed, seen_in
 from hotlap.profile.join import FORWARD, Costed, Past, joined, split
 from hotlap.profile.merge import merged
@@ -166,6 +167,7 @@ def _all(own: list[Finding], spots: list[Costed], seen: Seen, profile: Profile) 
     for one in loops:
         if "other" in one.remedies[0].phases:
             explained["other"] = explained.get("other", 0.0) + one.share * profile.step
+    found = [from_one_call(one, profile, folder) for one in found]
     return [*found, *outside, *loops, *advised(seen, explained, places)]
 
 
