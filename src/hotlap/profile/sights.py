@@ -98,6 +98,13 @@ PAD = (
     "where the length is yours to choose, as in a convolution, pad to scipy.fft.next_fast_len(n), "
     "and cut the result"
 )
+ONE_BY_ONE = "called_one_by_one"
+CALLED_EACH = "a layer is called here, piece by piece, on inputs that do not depend on its results"
+CALL_ONCE = (
+    "call it once: stack the inputs along the batch (for a recurrent layer along the time, whose "
+    "state it passes on itself) and split the result; a layer that only reads what a loop makes, "
+    "such as a decoder, can be called after the loop"
+)
 PICKED = "picked_matrices"
 MATRIX_EACH = "each row is multiplied by its own copy of a matrix here"
 AT_ONCE = (
@@ -118,6 +125,7 @@ MEANINGS = {
     SPARSE: KEEP_SPARSE,
     TRANSFORMS: PAD,
     PICKED: AT_ONCE,
+    ONE_BY_ONE: CALL_ONCE,
 }
 """What to do about a sight that belongs to no technique, by its name."""
 
@@ -142,6 +150,7 @@ IN_VAIN: Mapping[str, Callable[[Avoidable], str]] = {
     DISCARDED: _discarded,
     SPARSE: lambda one: f"{ALL_ZEROS} {one.times}",
     TRANSFORMS: _transformed,
+    ONE_BY_ONE: lambda one: f"{CALLED_EACH} ({one.times} times in a step)",
     PICKED: lambda one: f"{MATRIX_EACH} ({one.times:,} copies of each)",
 }
 """What to say of lines with work in vain, by the name under which the probe lists them.

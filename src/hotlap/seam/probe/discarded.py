@@ -26,6 +26,8 @@ from hotlap.seam.probe.repeats import (
 )
 from hotlap.seam.where import Lines
 
+CLONE = torch.ops.aten.clone.default
+"""Computes nothing: torch's own recurrent layers clone gates that nothing reads, for autograd."""
 LEAST_PART = 0.1
 """Part of a line's time in operators that is discarded, below which the line is not to blame."""
 KEEPS_STATISTICS = "batch_norm"
@@ -113,7 +115,7 @@ def unused_results(runs: Sequence[Ran], reached: Collection[object]) -> Iterator
     unused stands for all that it calls.
     """
     used = _used(runs, reached)
-    working = [run for run in runs if run.lines and not run.idle]
+    working = [run for run in runs if run.lines and not run.idle and run.func is not CLONE]
     mixed = {place for run in working if run in used for place in run.lines}
     seconds: dict[Place, float] = defaultdict(float)
     whole: dict[Place, float] = defaultdict(float)

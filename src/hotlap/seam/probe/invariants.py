@@ -42,6 +42,7 @@ from hotlap.seam.probe.line_work import (
     take_least,
 )
 from hotlap.seam.probe.matrices import Matrices
+from hotlap.seam.probe.pieces import Piece, Pieces, called_one_by_one
 from hotlap.seam.probe.products import Chain, Products, summed_pairs
 from hotlap.seam.probe.repeats import (
     DETACH,
@@ -94,6 +95,7 @@ class _Run:
     what a step does twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies`
     for what it does for copies: see `copies`; `known`: see `grown`; `sparse`: see `zeros`;
     `slow_length`: see `transforms`; `matrix_copies`: see `matrices`; `pairs`: see `products`;
+    `piece`: see `pieces`;
     `replaceable`: see `line_work`; `kept`, `made` and `reads`: see `discarded`.
     """
 
@@ -118,6 +120,7 @@ class _Run:
     slow_length: int = 0
     matrix_copies: int = 0
     pairs: Chain | None = None
+    piece: Piece | None = None
     kept: bool = False
     made: list[StorageWeakRef] = field(default_factory=list)
     reads: list["_Run"] = field(default_factory=list)
@@ -209,6 +212,7 @@ class Invariants(Diagnosis):
                 "unused_results": confirmed(self._discarded),
                 "sparse_product": marked_lines(runs, before, "sparse"),
                 "fft_length": marked_lines(runs, before, "slow_length"),
+                "called_one_by_one": called_one_by_one(runs, before),
                 "picked_matrices": marked_lines(runs, before, "matrix_copies"),
             },
             "unused": unused_rows(runs, before), "pairs": list(summed_pairs(runs)),
@@ -270,6 +274,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._copies = Copies()
         self._products = Products()
         self._matrices = Matrices()
+        self._pieces = Pieces()
         self._reads = Reads()
         self._missed = False  # an operator whose reads are not known
 
@@ -305,7 +310,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._runs.append(run)
         try:
             if run.followed:
-                self._note(run, func, args, kwargs, result)
+                self._note(run, frame, args, kwargs, result)
             else:
                 self._missed = True
         except Exception:  # a tensor that is odd: the program goes on
@@ -378,12 +383,13 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note(
         self,
         run: _Run,
-        func: OpOverload[..., object],
+        caller: FrameType,
         args: tuple[object, ...],
         kwargs: dict[str, object],
         result: object,
     ) -> None:
         """Remember what the operator has made and written to."""
+        func = run.func
         written = _tensors(list(_written(func, args, kwargs)))
         for tensor in written:
             self._write(tensor, run)
@@ -395,6 +401,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         there, given_back = _by_address(given), _by_address(results)
         self._uses.note(run, args, there, given_back)
         self._reads.note(run, there, given_back, written)
+        wrote = {*map(address, _strided(written)), *(given_back.keys() - there.keys())}
+        self._pieces.note(run, caller, args, there, wrote, len(self._backward.ran))
         if not run.idle:
             run.copies = self._copies.of(func, given, results)
             run.known = self._grown.part_known(run.lines, func, results)

@@ -190,12 +190,13 @@ Run = TypeVar("Run", bound=Marked)
 
 def vain_lines(
     computing: Iterable[Run], mixed: Container[Place], total: float,
-    in_vain: Callable[[Run], float], times: Callable[[Run], int],
+    in_vain: Callable[[Run], float], times: Callable[[Run], int], least: float = LEAST_PART,
 ) -> Iterator[Avoidable]:  # fmt: skip
     """The lines of the user's that compute something in vain, if it is more than a little.
 
     `in_vain`: the seconds of an operator that need not be; `times`: what to say of the costliest.
-    `mixed`: lines with other work as well; `total`: seconds of all operators of the step.
+    `mixed`: lines with other work as well; `total`: seconds of all operators of the step;
+    `least`: the part of a line's time that is in vain, below which the line is not to blame.
     """
     whole: dict[Place, float] = defaultdict(float)
     chosen: dict[Place, list[Run]] = defaultdict(list)
@@ -206,7 +207,7 @@ def vain_lines(
             chosen[standing_for(run.lines, mixed)].append(run)
     for place, found in chosen.items():
         spent = sum(map(in_vain, found))
-        if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]:
+        if spent >= LITTLE * total and spent >= least * whole[place]:
             costliest = max(found, key=in_vain)
             yield Avoidable(
                 place[0].co_filename, place[1], times(costliest), spent / whole[place],
