@@ -22,6 +22,7 @@ from torch.utils.data.sampler import SequentialSampler
 
 from hotlap.common.extras import MissingPackageError
 from hotlap.common.randomness import Streams, attributes, same
+from hotlap.common.threads import one_thread
 from hotlap.core.protocol import DatasetReport, Taken
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.fitting import ALIKE, Fit, fitted
@@ -86,12 +87,11 @@ def seen(loader: DataLoader[object]) -> Seen | None:
 def as_worker(dataset: object) -> Iterator[Streams]:
     """Read samples on one thread, as a worker does; the random numbers stay as they were."""
     streams = Streams(dataset)
-    before, threads = streams.state(), torch.get_num_threads()
-    torch.set_num_threads(1)
+    before = streams.state()
     try:
-        yield streams
+        with one_thread():
+            yield streams
     finally:
-        torch.set_num_threads(threads)
         streams.restore(before)
 
 

@@ -95,8 +95,8 @@ class _Run:
     what a step does twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies`
     for what it does for copies: see `copies`; `known`: see `grown`; `sparse`: see `zeros`;
     `slow_length`: see `transforms`; `matrix_copies`: see `matrices`; `pairs`: see `products`;
-    `piece`: see `pieces`;
-    `replaceable`: see `line_work`; `kept`, `made` and `reads`: see `discarded`.
+    `piece`: see `pieces`; `replaceable`: see `line_work`; `kept`, `made` and `reads`: see
+    `discarded`.
     """
 
     lines: Lines

@@ -11,9 +11,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-import torch
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
+from hotlap.common.threads import one_thread
 from hotlap.core.machine import available_memory
 from hotlap.core.protocol import PackedComparison, PackPlan, Taken
 from hotlap.seam.probe.dataset import Seen
@@ -85,16 +85,14 @@ def compared(seen: Seen, scratch: str, *, on_device: bool) -> PackedComparison:
     assert seen.taken is not None
     how = plan(seen)
     folder = Path(tempfile.mkdtemp(prefix="packed-", dir=scratch or None))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     try:
-        store = _packed(seen.taken, how, folder)
-        loader = _loader(store, how, min(seen.about.batch_size, 32), on_device=on_device)
-        pairs = _by_turns(seen, loader, len(store))
+        with one_thread():
+            store = _packed(seen.taken, how, folder)
+            loader = _loader(store, how, min(seen.about.batch_size, 32), on_device=on_device)
+            pairs = _by_turns(seen, loader, len(store))
         bytes_each = sum(part.bytes for part in store.manifest.shards) / len(store)
         return PackedComparison(**vars(how), pairs=pairs, samples=len(store), bytes=bytes_each)
     finally:
-        torch.set_num_threads(threads)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -11,9 +11,8 @@ the operator. What one call on all inputs would save is measured.
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from types import FrameType
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from torch import nn
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import _disable_current_modes
 
+from hotlap.common.threads import one_thread
 from hotlap.core.protocol import Avoidable
 from hotlap.seam.probe.copies import computing
 from hotlap.seam.probe.repeats import DETACH, LITTLE, address, vain_lines
@@ -50,7 +50,7 @@ Saved = Callable[[int], float]
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One of the calls of a layer that have the same `key`."""
+    """One of the calls of a layer that have the same `key`; `saved` measures once."""
 
     key: object
     apart: bool
@@ -101,8 +101,8 @@ class Pieces:
             behind |= self._behind.get(at, 0)
         if run.func is READ or (run.func is DETACH and run.kept):
             self._read |= behind  # what Python or NumPy has read may come back in any way
-        if run.func is FROM_HOST:
-            behind |= (1 << len(self._bits)) - 1
+        if run.func is FROM_HOST:  # it gives back what it is given
+            made, behind = given, (1 << len(self._bits)) - 1
         if run.differentiated:
             behind |= self._called(run, caller, args, passes)
         self._behind |= dict.fromkeys(made, behind)
@@ -116,6 +116,8 @@ class Pieces:
         x, weight = (args[at] for at in places) if places else (None, None)
         if not (isinstance(x, torch.Tensor) and isinstance(weight, torch.Tensor)):
             return 0
+        if x.device.type != "cpu":  # there a call returns before the work is done
+            return 0
         if layer is not None and address(weight) != address(_first_weight(layer)):
             return 0
         key = run.func, address(weight), x.shape[1:], run.lines, passes
@@ -124,10 +126,11 @@ class Pieces:
         apart = not before & bit and address(weight) not in self._behind
         if layer is not None:
             saved: Saved = partial(_steps_saved, layer, caller.f_locals["input"].shape)
-            run.piece = self._calls[id(layer)] = Piece(key, apart, saved)
+            run.piece = self._calls[id(layer)] = Piece(key, apart, cache(saved))
         elif places:
             like = list(map(_like, args))
-            run.piece = Piece(key, apart, partial(_product_saved, run.func, like, places[0]))
+            saved = partial(_product_saved, run.func, like, places[0])
+            run.piece = Piece(key, apart, cache(saved))
         return bit
 
 
@@ -136,8 +139,9 @@ def _recurrent(caller: FrameType) -> nn.RNNBase | None:
     if caller.f_globals.get("__name__") != nn.RNNBase.__module__:
         return None
     layer = caller.f_locals.get("self")
+    packed = caller.f_locals.get("batch_sizes") is not None
     known = isinstance(layer, (nn.LSTM, nn.GRU, nn.RNN)) and "input" in caller.f_locals
-    return layer if known else None
+    return layer if known and not packed else None
 
 
 def _first_weight(layer: nn.RNNBase) -> torch.Tensor:
@@ -220,24 +224,13 @@ def _fastest(call: Callable[[], object]) -> float:
     return min(seconds)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Threads that share the work would spin where they wait for a core.
-
-    One call on all inputs has more for several threads to do: it saves no less with them.
-    """
-    number = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(number)
-
-
 def called_one_by_one(runs: Sequence[Ran], before: Sequence[Ran]) -> list[Avoidable]:
     """The lines of the user's that call a layer piece by piece, in both steps."""
-    there = {run.lines for run in before if run.piece in _apart(before)}
-    with _disable_current_modes(), torch.no_grad(), _one_thread():
+    apart = _apart(before)
+    there = {run.lines for run in before if run.piece in apart}
+    # Threads that share the work would spin where they wait for a core. One call on all inputs has
+    # more for several threads to do: it saves no less with them.
+    with _disable_current_modes(), torch.no_grad(), one_thread():
         return list(_lines(runs, _worth_it(runs, there)))
 
 
